@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+Inv = Callable[..., subprocess.CompletedProcess[str]]
+Made = Callable[..., list[str]]
+
 ROOT = Path(__file__).parents[1]
 WORDS = {
     "environment": "venv --clear",
@@ -46,7 +49,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def inv(tree: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def inv(tree: Path) -> Inv:
     def run(**environment: str) -> subprocess.CompletedProcess[str]:
         compiler = {"CC": str(shutil.which("gcc") or shutil.which("cc"))}
         path = {"PATH": str(tree / "commands"), "PYTHON": str(tree / ".venv/bin/python")}
@@ -62,9 +65,7 @@ def inv(tree: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture
-def made(
-    tree: Path, inv: Callable[..., subprocess.CompletedProcess[str]]
-) -> Callable[..., list[str]]:
+def made(tree: Path, inv: Inv) -> Made:
     """One ./inv, and in a word or two what Python was asked for."""
 
     def run(**environment: str) -> list[str]:
@@ -77,14 +78,14 @@ def made(
     return run
 
 
-def test_everything_is_made_once(made: Callable[..., list[str]]) -> None:
+def test_everything_is_made_once(made: Made) -> None:
     assert made() == ["environment", "tools", "core", "project", "task"]
     assert made() == ["task"]
 
 
 @pytest.mark.parametrize("source", ["waiting/wait.c", "layout.h", "libraries.cdef", "build.py"])
 def test_a_changed_source_of_the_core_makes_the_core_anew_and_nothing_else(
-    tree: Path, made: Callable[..., list[str]], source: str
+    tree: Path, made: Made, source: str
 ) -> None:
     made()
     (tree / "hbmcomm" / "_native" / source).write_text("changed")
@@ -92,14 +93,14 @@ def test_a_changed_source_of_the_core_makes_the_core_anew_and_nothing_else(
     assert made() == ["task"]
 
 
-def test_a_core_that_is_gone_is_made_anew(tree: Path, made: Callable[..., list[str]]) -> None:
+def test_a_core_that_is_gone_is_made_anew(tree: Path, made: Made) -> None:
     made()
     (tree / "hbmcomm" / "_native" / "_core.abi3.so").unlink()
     assert made() == ["core", "task"]
 
 
 def test_changed_pins_bring_the_environment_up_to_date_and_leave_the_core(
-    tree: Path, made: Callable[..., list[str]]
+    tree: Path, made: Made
 ) -> None:
     made()
     (tree / "constraints.txt").write_text("changed")
@@ -108,7 +109,7 @@ def test_changed_pins_bring_the_environment_up_to_date_and_leave_the_core(
 
 
 def test_another_python_or_a_moved_checkout_makes_the_environment_anew(
-    tree: Path, made: Callable[..., list[str]]
+    tree: Path, made: Made
 ) -> None:
     made()
     (tree / "constraints.txt").write_text("changed")
@@ -120,7 +121,7 @@ def test_another_python_or_a_moved_checkout_makes_the_environment_anew(
 
 
 def test_an_update_that_pip_cannot_make_leaves_what_there_is_and_says_what_to_do(
-    tree: Path, made: Callable[..., list[str]], inv: Callable[..., subprocess.CompletedProcess[str]]
+    tree: Path, made: Made, inv: Inv
 ) -> None:
     made()
     (tree / "constraints.txt").write_text("changed")
@@ -133,9 +134,7 @@ def test_an_update_that_pip_cannot_make_leaves_what_there_is_and_says_what_to_do
     assert made(PYTHON="") == ["tools", "project", "task"]
 
 
-def test_without_a_compiler_one_line_says_what_to_install(
-    tree: Path, inv: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_without_a_compiler_one_line_says_what_to_install(tree: Path, inv: Inv) -> None:
     done = inv(CC="no-such-compiler-of-hbmcomm")
     assert done.returncode == 1
     assert done.stderr == (

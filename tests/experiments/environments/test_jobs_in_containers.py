@@ -71,6 +71,9 @@ class Prepared:
         return execute(self.job, self.log, self.client, look)
 
 
+Prepare = Callable[..., Prepared]
+
+
 def sent(client: docker.DockerClient, network: str) -> int:
     """Bytes that came out of containers, as the bridge's side of their veth pairs counts them."""
     bridge = f"br-{str(client.networks.get(network).id)[:12]}"
@@ -81,7 +84,7 @@ def sent(client: docker.DockerClient, network: str) -> int:
 @pytest.fixture
 def prepared(
     engine: docker.DockerClient, images: Callable[[str], Future[Image]], tmp_path: Path
-) -> Callable[..., Prepared]:
+) -> Prepare:
     """prepared(layout, flavour, **changes of the launch)"""
 
     def prepare(layout: str, flavour: str, **changes: Any) -> Prepared:
@@ -144,7 +147,7 @@ def entering(process: Path) -> bool:
 
 @pytest.mark.parametrize("flavour", MPIS)
 def test_isolated_ranks_have_mpi_over_the_network_and_no_direct(
-    prepared: Callable[..., Prepared], flavour: str
+    prepared: Prepare, flavour: str
 ) -> None:
     job = prepared("isolated", flavour)
     assert job.run() == 0, job.log.read_text()
@@ -162,7 +165,7 @@ def test_isolated_ranks_have_mpi_over_the_network_and_no_direct(
 
 @pytest.mark.parametrize("flavour", MPIS)
 def test_ranks_that_share_memory_use_it_for_direct_whatever_their_mpi_does(
-    prepared: Callable[..., Prepared], flavour: str
+    prepared: Prepare, flavour: str
 ) -> None:
     cells = tuple(cell for cell in LAUNCH.cells if cell.transport == "direct")
     job = prepared("per-rank", flavour, cells=cells)
@@ -177,7 +180,7 @@ def test_ranks_that_share_memory_use_it_for_direct_whatever_their_mpi_does(
 @pytest.mark.parametrize("layout", SEVERAL)
 @pytest.mark.parametrize("profile", ["default", "tuned"])
 def test_more_ranks_than_cores_in_every_profile(
-    prepared: Callable[..., Prepared], layout: str, profile: str
+    prepared: Prepare, layout: str, profile: str
 ) -> None:
     flavour = MPIS[(SEVERAL.index(layout) + len(profile)) % 3]
     job = prepared(layout, flavour, profile=profile, ranks=4)
@@ -189,7 +192,7 @@ def test_more_ranks_than_cores_in_every_profile(
 @pytest.mark.parametrize("layout", SEVERAL)
 @pytest.mark.parametrize("flavour", MPIS)
 def test_a_job_that_is_ended_in_the_middle_leaves_nothing(
-    prepared: Callable[..., Prepared], layout: str, flavour: str
+    prepared: Prepare, layout: str, flavour: str
 ) -> None:
     endless = Measurement(time_cap=600.0, min_iterations=10**6, max_iterations=10**7)
     job = prepared(layout, flavour, measurement=endless)
@@ -203,7 +206,7 @@ def test_a_job_that_is_ended_in_the_middle_leaves_nothing(
 
 
 @pytest.mark.parametrize("flavour", MPIS)
-def test_a_rank_that_fails_ends_the_job(prepared: Callable[..., Prepared], flavour: str) -> None:
+def test_a_rank_that_fails_ends_the_job(prepared: Prepare, flavour: str) -> None:
     job = prepared("isolated", flavour)
     launch = json.loads((job.folder / "launch.json").read_text())
     (job.folder / "launch.json").write_text(json.dumps(launch | {"ranks": 3}))
@@ -211,9 +214,7 @@ def test_a_rank_that_fails_ends_the_job(prepared: Callable[..., Prepared], flavo
     assert "asks for 3 ranks; found 2" in job.log.read_text()
 
 
-def test_a_container_that_is_refused_takes_the_others_with_it(
-    prepared: Callable[..., Prepared],
-) -> None:
+def test_a_container_that_is_refused_takes_the_others_with_it(prepared: Prepare) -> None:
     job = prepared("per-rank", "openmpi")
     first, second = job.job.containers
     job.job = replace(job.job, containers=(first, replace(second, image="hbmcomm:nowhere")))
@@ -221,9 +222,7 @@ def test_a_container_that_is_refused_takes_the_others_with_it(
         job.run()
 
 
-def test_a_network_that_a_killed_job_left_is_refused_once_and_gone(
-    prepared: Callable[..., Prepared],
-) -> None:
+def test_a_network_that_a_killed_job_left_is_refused_once_and_gone(prepared: Prepare) -> None:
     job = prepared("isolated", "openmpi")
     left = job.client.networks.create(job.job.network)
     with pytest.raises(ContainerRefused, match="already exists"):
@@ -231,9 +230,7 @@ def test_a_network_that_a_killed_job_left_is_refused_once_and_gone(
     assert not job.client.networks.list(ids=[str(left.id)])
 
 
-def test_a_container_that_does_not_wait_is_named_with_its_last_words(
-    prepared: Callable[..., Prepared],
-) -> None:
+def test_a_container_that_does_not_wait_is_named_with_its_last_words(prepared: Prepare) -> None:
     job = prepared("isolated", "openmpi")
     words = ("sh", "-c", "echo cannot wait; exit 1")
     short = tuple(replace(each, argv=words) for each in job.job.containers)
@@ -242,7 +239,7 @@ def test_a_container_that_does_not_wait_is_named_with_its_last_words(
         job.run()
 
 
-def test_the_shell_lines_do_the_same(prepared: Callable[..., Prepared]) -> None:
+def test_the_shell_lines_do_the_same(prepared: Prepare) -> None:
     job = prepared("per-rank", "openmpi")
     done = subprocess.run(
         ["sh", "-c", job.job.shell()], cwd=ROOT, capture_output=True, timeout=120, check=False
