@@ -19,11 +19,11 @@ from hbmcomm.memory.dax import dax_arena, dax_file, mapping, owner_table
 from hbmcomm.memory.dax.dax_file import DaxFile
 from hbmcomm.memory.shared import segment
 from hbmcomm.memory.shared.arena import Arena
+from tests.hbmcomm.memory.cast import CONTROL, Cast
 
 pytestmark = pytest.mark.alone
 
 MIB = 2**20
-CONTROL = 100_000
 BYTES = 64 * MIB
 
 
@@ -66,8 +66,8 @@ def check_shared(arenas: list[Arena]) -> None:
             assert place.pid == os.getpid()
 
 
-def test_arrays_are_on_the_device_and_control_blocks_are_not(cast: Any, path: str) -> None:
-    ranks = cast(3)
+def test_arrays_are_on_the_device_and_control_blocks_are_not(path: str) -> None:
+    ranks = Cast(3)
     arenas = made(ranks, path)
     assert ranks.exchanges == 5
     check_shared(arenas)
@@ -82,8 +82,8 @@ def test_arrays_are_on_the_device_and_control_blocks_are_not(cast: Any, path: st
         assert arenas[0].holds(type("Piece", (), {"address": np.ones(MIB).ctypes.data}))
 
 
-def test_other_communicators_of_the_ranks_share_the_device(cast: Any, path: str) -> None:
-    ranks = cast(2)
+def test_other_communicators_of_the_ranks_share_the_device(path: str) -> None:
+    ranks = Cast(2)
     first = made(ranks, path)
     array = np.asarray(first[0].allocate(MIB))
     before = ranks.exchanges
@@ -91,24 +91,25 @@ def test_other_communicators_of_the_ranks_share_the_device(cast: Any, path: str)
     assert ranks.exchanges - before == 3
     assert second[0].ranks[1].arrays == first[0].ranks[1].arrays
     assert second[0].holds(type("Piece", (), {"address": array.ctypes.data}))
-    some = cast(1)
+    some = Cast(1)
     some.segments, some.mappings = ranks.segments[1:], ranks.mappings[1:]
     (alone,) = made(some, path)
     assert alone.ranks[0].arrays == first[1].ranks[1].arrays
 
 
-def without_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rank can map what another one offers beside the device."""
+
     def blind(locator: segment.Locator) -> segment.Segment:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(segment, "attach", blind)
 
 
-def test_where_the_device_is_all_that_is_shared_control_blocks_are_there(
-    cast: Any, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without_segments(monkeypatch)
-    ranks = cast(3)
+@pytest.mark.usefixtures("no_segments")
+def test_where_the_device_is_all_that_is_shared_control_blocks_are_there(path: str) -> None:
+    ranks = Cast(3)
     arenas = made(ranks, path)
     check_shared(arenas)
     for own in arenas:
@@ -122,11 +123,9 @@ def test_where_the_device_is_all_that_is_shared_control_blocks_are_there(
         ]
 
 
-def test_control_blocks_on_the_device_serve_again_when_all_have_left(
-    cast: Any, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without_segments(monkeypatch)
-    ranks = cast(2)
+@pytest.mark.usefixtures("no_segments")
+def test_control_blocks_on_the_device_serve_again_when_all_have_left(path: str) -> None:
+    ranks = Cast(2)
     first, _keeper = made(ranks, path), made(ranks, path)
     before = first[0].ranks[0].control
     first[0].retire()
@@ -135,38 +134,34 @@ def test_control_blocks_on_the_device_serve_again_when_all_have_left(
     assert made(ranks, path)[0].ranks[0].control == before
 
 
-def test_control_blocks_do_not_fill_the_device(
-    cast: Any, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without_segments(monkeypatch)
+@pytest.mark.usefixtures("no_segments")
+def test_control_blocks_do_not_fill_the_device(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{__name__}.CONTROL", 7 * MIB)
-    ranks = cast(2)
+    ranks = Cast(2)
     _keeper = made(ranks, path)
     for _ in range(8):  # of which three would fit if they stayed
         assert all(isinstance(each, Arena) for each in made(ranks, path))
         gc.collect()
 
 
-def test_a_device_goes_back_with_its_last_user_and_the_next_finds_it_clean(
-    cast: Any, path: str
-) -> None:
-    arenas = made(cast(2), path)
+def test_a_device_goes_back_with_its_last_user_and_the_next_finds_it_clean(path: str) -> None:
+    arenas = made(Cast(2), path)
     block = arenas[0].allocate(MIB)
     np.asarray(block)[:] = 7
-    (refused,) = made(cast(1), path)
+    (refused,) = made(Cast(1), path)
     assert isinstance(refused, KindUnavailable) and "is in use by process" in str(refused)
     del arenas
     gc.collect()
-    (refused,) = made(cast(1), path)
+    (refused,) = made(Cast(1), path)
     assert isinstance(refused, KindUnavailable)  # an array is left
     del block
     gc.collect()
-    (own,) = made(cast(1), path)
+    (own,) = made(Cast(1), path)
     assert not np.asarray(own.allocate(32 * MIB)).any()
 
 
-def test_some_ranks_of_a_job_cannot_take_what_others_have(cast: Any, path: str) -> None:
-    pair, trio = cast(2), cast(3)
+def test_some_ranks_of_a_job_cannot_take_what_others_have(path: str) -> None:
+    pair, trio = Cast(2), Cast(3)
     kept = made(pair, path)
     trio.segments[:2], trio.mappings[:2] = pair.segments, pair.mappings
     found = made(trio, path)
@@ -183,7 +178,6 @@ def test_some_ranks_of_a_job_cannot_take_what_others_have(cast: Any, path: str) 
     ],
 )
 def test_a_device_that_does_not_serve_is_the_same_error_on_all(
-    cast: Any,
     path: str,
     change: dict[str, Any],
     error: type[HbmcommError],
@@ -193,7 +187,7 @@ def test_a_device_that_does_not_serve_is_the_same_error_on_all(
     values = {"path": path, "nbytes": BYTES} | change
     device = DaxFile(values["path"], "x", (0, 0), values["nbytes"], 2 * MIB, 0)
     monkeypatch.setattr(dax_file, "inspect", lambda path: device)
-    found = made(cast(3), path)
+    found = made(Cast(3), path)
     assert [type(each) for each in found] == [error] * 3
     assert text in str(found[0]) and len({str(each) for each in found}) == 1
 
@@ -201,9 +195,9 @@ def test_a_device_that_does_not_serve_is_the_same_error_on_all(
 @pytest.mark.parametrize("step", ["inspect", "map_device", "claim_first", "claim_with"])
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyError("x")], ids=repr)
 def test_what_fails_on_one_rank_fails_on_all(
-    cast: Any, path: str, step: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+    path: str, step: str, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ranks = cast(3)
+    ranks = Cast(3)
     where = {"inspect": dax_file, "map_device": mapping}.get(step, mapping.DeviceMapping)
 
     def refuse(*_arguments: Any) -> Any:
@@ -217,10 +211,10 @@ def test_what_fails_on_one_rank_fails_on_all(
     assert all(isinstance(each, Arena) for each in made(ranks, path))
 
 
-def test_a_slice_that_no_rank_has_is_not_looked_for(cast: Any, path: str) -> None:
+def test_a_slice_that_no_rank_has_is_not_looked_for(path: str) -> None:
     def lie(offer: Any, _: Any) -> Any:
         return offer._replace(arrays=77)
 
-    found = cast(2)(lambda rank: arena(rank.misled(lie), path))
+    found = Cast(2)(lambda rank: arena(rank.misled(lie), path))
     assert [type(each) for each in found] == [ArenaUnavailable] * 2
     assert "has no slice 77" in str(found[0])

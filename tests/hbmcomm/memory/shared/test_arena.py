@@ -4,7 +4,6 @@ import ctypes
 import gc
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +11,11 @@ import pytest
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.heap import lib
+from tests.hbmcomm.memory.cast import CONTROL, Cast
 
 pytestmark = pytest.mark.alone
 
 MIB = 2**20
-CONTROL = 100_000
 
 
 def offset(arena: Arena, rank: int) -> int:
@@ -24,8 +23,8 @@ def offset(arena: Arena, rank: int) -> int:
     return place.control - place.ordinary
 
 
-def test_a_control_block_serves_again_when_all_ranks_have_left(cast: Any) -> None:
-    ranks = cast(3)
+def test_a_control_block_serves_again_when_all_ranks_have_left() -> None:
+    ranks = Cast(3)
     first = ranks.arenas()
     before = offset(first[0], 0)
     ctypes.memset(first[0].ranks[0].control, 7, CONTROL)
@@ -41,8 +40,8 @@ def test_a_control_block_serves_again_when_all_ranks_have_left(cast: Any) -> Non
         assert ctypes.string_at(arena.ranks[0].control, CONTROL) == bytes(CONTROL)
 
 
-def test_an_arena_that_is_dropped_has_left(cast: Any) -> None:
-    ranks = cast(2)
+def test_an_arena_that_is_dropped_has_left() -> None:
+    ranks = Cast(2)
     first, _keeper = ranks.arenas(), ranks.arenas()
     before, kept = offset(first[0], 0), first.pop()
     first.clear()
@@ -53,8 +52,8 @@ def test_an_arena_that_is_dropped_has_left(cast: Any) -> None:
     assert offset(ranks.arenas()[0], 0) == before
 
 
-def test_a_control_block_waits_for_a_test_of_the_caller_too(cast: Any) -> None:
-    ranks = cast(2)
+def test_a_control_block_waits_for_a_test_of_the_caller_too() -> None:
+    ranks = Cast(2)
     first, keeper = ranks.arenas(), ranks.arenas()
     before, done = offset(first[0], 0), [False]
     first[0].retire(lambda: done[0])
@@ -65,8 +64,8 @@ def test_a_control_block_waits_for_a_test_of_the_caller_too(cast: Any) -> None:
     assert offset(ranks.arenas()[0], 0) == before
 
 
-def test_a_rank_that_died_has_left(cast: Any) -> None:
-    ranks = cast(2)
+def test_a_rank_that_died_has_left() -> None:
+    ranks = Cast(2)
     first, keeper = ranks.arenas(), ranks.arenas()
     before = offset(first[0], 0)
     first[0].retire()
@@ -77,8 +76,8 @@ def test_a_rank_that_died_has_left(cast: Any) -> None:
     assert offset(ranks.arenas()[0], 0) == before
 
 
-def test_nothing_waits_once_the_last_user_has_gone(cast: Any) -> None:
-    ranks = cast(2)
+def test_nothing_waits_once_the_last_user_has_gone() -> None:
+    ranks = Cast(2)
     first = ranks.arenas()
     first[0].retire()  # the other never leaves
     first.pop(0)
@@ -92,8 +91,8 @@ def test_nothing_waits_once_the_last_user_has_gone(cast: Any) -> None:
     assert "memfd:hbmcomm" not in Path("/proc/self/maps").read_text()
 
 
-def test_what_peers_may_still_write_into_is_not_handed_out(cast: Any) -> None:
-    ranks = cast(2)
+def test_what_peers_may_still_write_into_is_not_handed_out() -> None:
+    ranks = Cast(2)
     arenas = ranks.arenas()
     own, done = arenas[0], [False]
     array = np.asarray(own.allocate(3 * MIB))
@@ -109,8 +108,8 @@ def test_what_peers_may_still_write_into_is_not_handed_out(cast: Any) -> None:
     assert own.pool.heap.usage.parked == 0
 
 
-def test_without_a_test_a_quarantine_ends_when_all_have_left(cast: Any) -> None:
-    ranks = cast(2)
+def test_without_a_test_a_quarantine_ends_when_all_have_left() -> None:
+    ranks = Cast(2)
     first, second = ranks.arenas(), ranks.arenas()
     array = np.asarray(first[0].allocate(MIB))
     control = first[0].ranks[0].control
@@ -127,8 +126,8 @@ def test_without_a_test_a_quarantine_ends_when_all_have_left(cast: Any) -> None:
     assert "memfd:hbmcomm" not in Path("/proc/self/maps").read_text()
 
 
-def test_a_child_of_a_fork_neither_allocates_nor_leaves(cast: Any) -> None:
-    ranks = cast(2)
+def test_a_child_of_a_fork_neither_allocates_nor_leaves() -> None:
+    ranks = Cast(2)
     arenas = ranks.arenas()
     own = arenas[0]
     array = np.asarray(own.allocate(1000))
@@ -151,8 +150,8 @@ def test_a_child_of_a_fork_neither_allocates_nor_leaves(cast: Any) -> None:
     assert np.asarray(own.allocate(1000)).ctypes.data != array.ctypes.data
 
 
-def test_a_child_of_a_fork_can_have_arenas_of_its_own(cast: Any) -> None:
-    ranks = cast(1)
+def test_a_child_of_a_fork_can_have_arenas_of_its_own() -> None:
+    ranks = Cast(1)
     (own,) = ranks.arenas()
     kept = np.asarray(own.allocate(1000))
     child = os.fork()

@@ -22,11 +22,11 @@ from hbmcomm.memory.shared.heap import lib
 from hbmcomm.memory.shared.segment import Locator
 from hbmcomm.memory.shared.segment_cache import SegmentCache
 from hbmcomm.memory.topology import procfs
+from tests.hbmcomm.memory.cast import CONTROL, Cast
 
 pytestmark = pytest.mark.alone
 
 MIB = 2**20
-CONTROL = 100_000
 ERRORS = [
     OSError(28, "No space left on device"),
     AttributeError("module 'os' has no attribute 'memfd_create'"),
@@ -48,8 +48,8 @@ def mapped() -> int:
     return Path("/proc/self/maps").read_text().count("memfd:hbmcomm")
 
 
-def test_every_rank_finds_every_other_rank_s_arrays_and_control_block(cast: Any) -> None:
-    arenas = cast(3).arenas()
+def test_every_rank_finds_every_other_rank_s_arrays_and_control_block() -> None:
+    arenas = Cast(3).arenas()
     for owner, own in enumerate(arenas):
         block = own.allocate(10_000)
         np.asarray(block)[:] = owner + 1
@@ -68,8 +68,8 @@ def test_every_rank_finds_every_other_rank_s_arrays_and_control_block(cast: Any)
         assert all(ctypes.string_at(each.control, 2) == b"\7\7" for each in own.ranks)
 
 
-def test_it_takes_two_exchanges_which_carry_what_the_ranks_tell_beside(cast: Any) -> None:
-    ranks = cast(3)
+def test_it_takes_two_exchanges_which_carry_what_the_ranks_tell_beside() -> None:
+    ranks = Cast(3)
 
     def tell(rank: Any) -> Any:
         return create_arena(
@@ -83,8 +83,8 @@ def test_it_takes_two_exchanges_which_carry_what_the_ranks_tell_beside(cast: Any
     assert [extras for _, extras in found] == [[{"cpus": 0}, {"cpus": 1}, {"cpus": 2}]] * 3
 
 
-def test_the_arenas_of_the_same_processes_share_their_segments(cast: Any) -> None:
-    ranks = cast(3)
+def test_the_arenas_of_the_same_processes_share_their_segments() -> None:
+    ranks = Cast(3)
     first = ranks.arenas()
     before = mapped(), open_files()
     second = ranks.arenas()
@@ -95,9 +95,9 @@ def test_the_arenas_of_the_same_processes_share_their_segments(cast: Any) -> Non
     assert first[0].ranks[1].control != second[0].ranks[1].control
 
 
-def test_all_goes_with_the_last_user(cast: Any) -> None:
+def test_all_goes_with_the_last_user() -> None:
     files = open_files()
-    ranks = cast(2)
+    ranks = Cast(2)
     arenas = ranks.arenas()
     block = arenas[0].allocate(1000)
     assert mapped()
@@ -112,10 +112,8 @@ def test_all_goes_with_the_last_user(cast: Any) -> None:
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("step", ["ordinary", "arrays", "attach"])
-def test_what_closes_every_way_to_one_rank_closes_it_to_all(
-    cast: Any, step: str, error: Exception
-) -> None:
-    ranks = cast(3)
+def test_what_closes_every_way_to_one_rank_closes_it_to_all(step: str, error: Exception) -> None:
+    ranks = Cast(3)
 
     def refuse(*_arguments: Any) -> Any:
         raise type(error)(*error.args)  # a fresh one, which keeps no frames
@@ -136,7 +134,7 @@ def test_what_closes_every_way_to_one_rank_closes_it_to_all(
     [OutOfMemory("none left"), KindUnavailable("no HBM"), ValueError("unknown kind")],
     ids=lambda error: type(error).__name__,
 )
-def test_what_one_rank_cannot_have_is_the_same_error_on_all(cast: Any, error: Exception) -> None:
+def test_what_one_rank_cannot_have_is_the_same_error_on_all(error: Exception) -> None:
     def lack() -> Kind:
         raise type(error)(*error.args)  # a fresh one, which keeps no frames
 
@@ -146,19 +144,19 @@ def test_what_one_rank_cannot_have_is_the_same_error_on_all(cast: Any, error: Ex
             0
         ]
 
-    ranks = cast(3)
+    ranks = Cast(3)
     found = ranks(play)
     assert [type(each) for each in found] == [type(error)] * 3
     assert {str(each) for each in found} == {f"rank 2: {error}"}
     assert ranks.exchanges == 1
 
 
-def test_ctrl_c_is_no_failure_to_be_mended(cast: Any) -> None:
+def test_ctrl_c_is_no_failure_to_be_mended() -> None:
     def interrupted() -> Kind:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cast(1)(
+        Cast(1)(
             lambda rank: create_arena(
                 rank.allgather, 0, 1, interrupted, CONTROL, segments=rank.segments
             )
@@ -166,9 +164,7 @@ def test_ctrl_c_is_no_failure_to_be_mended(cast: Any) -> None:
 
 
 @pytest.mark.parametrize("error", [*ERRORS, HbmcommError("no core")], ids=repr)
-def test_an_arena_that_one_rank_cannot_begin_with_is_had_by_none(
-    cast: Any, error: Exception
-) -> None:
+def test_an_arena_that_one_rank_cannot_begin_with_is_had_by_none(error: Exception) -> None:
     begun: list[int] = []
 
     def play(rank: Any) -> Any:
@@ -180,7 +176,7 @@ def test_an_arena_that_one_rank_cannot_begin_with_is_had_by_none(
 
         return rank.arena(begin=begin)
 
-    ranks = cast(3)
+    ranks = Cast(3)
     found = ranks(play)
     assert {1, 2} == set(begun)
     expected = type(error) if isinstance(error, HbmcommError) else ArenaUnavailable
@@ -201,10 +197,10 @@ def blind(prefix: str) -> Callable[[Locator], segment.Segment]:
 
 
 def test_ranks_without_each_other_s_proc_share_through_dev_shm(
-    cast: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(segment, "attach", blind("/proc"))
-    ranks = cast(2)
+    ranks = Cast(2)
     arenas = ranks.arenas()
     assert not set(segment.SHM.glob("hbmcomm.*"))
     assert all(np.asarray(each.allocate(MIB)).size for each in arenas)
@@ -215,10 +211,10 @@ def test_ranks_without_each_other_s_proc_share_through_dev_shm(
 
 
 def test_hidden_segments_are_no_use_to_ranks_that_have_not_mapped_them(
-    cast: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(segment, "BACKINGS", ("shm",))
-    pair, trio = cast(2), cast(3)
+    pair, trio = Cast(2), Cast(3)
     first = pair.arenas()
     trio.segments[:2] = pair.segments
     found = trio.arenas()
@@ -229,21 +225,19 @@ def test_hidden_segments_are_no_use_to_ranks_that_have_not_mapped_them(
 
 
 def test_ranks_that_can_share_nothing_are_reported_who_cannot_see_whom(
-    cast: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(segment, "attach", blind("/"))
-    found = cast(2).arenas()
+    found = Cast(2).arenas()
     assert {type(each) for each in found} == {ArenaUnavailable}
     assert "rank 0: cannot map the memory of rank 1" in str(found[0])
     assert str(found[0]) == str(found[1])
     monkeypatch.setattr(segment, "BACKINGS", ())
-    assert "no method is available" in str(cast(2).arenas()[0])
+    assert "no method is available" in str(Cast(2).arenas()[0])
 
 
-def test_no_memory_for_a_control_block_is_an_error_on_all(
-    cast: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ranks = cast(2)
+def test_no_memory_for_a_control_block_is_an_error_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = Cast(2)
 
     def short(kind: Kind, nbytes: int) -> Any:
         raise OutOfMemory("nothing left")
@@ -254,40 +248,36 @@ def test_no_memory_for_a_control_block_is_an_error_on_all(
 
 
 @pytest.mark.parametrize("control", [-1, -4096, 2**40, 100, 2**63])
-def test_a_control_block_outside_its_memory_is_refused(cast: Any, control: int) -> None:
-    check_liar(cast, lambda offer, _: offer._replace(control=control), "control block cannot be at")
+def test_a_control_block_outside_its_memory_is_refused(control: int) -> None:
+    check_liar(lambda offer, _: offer._replace(control=control), "control block cannot be at")
 
 
-def test_two_ranks_cannot_offer_the_same_memory(cast: Any) -> None:
-    check_liar(cast, lambda _, others: others[0].offer, "the same control block")
+def test_two_ranks_cannot_offer_the_same_memory() -> None:
+    check_liar(lambda _, others: others[0].offer, "the same control block")
 
 
-def test_a_process_without_a_claim_is_refused(cast: Any) -> None:
+def test_a_process_without_a_claim_is_refused() -> None:
     other = segment.create("memfd", 64 * MIB)
-
-    def lie(offer: Any, _: Any) -> Any:
-        return offer._replace(ordinary=other.locator)
-
-    check_liar(cast, lie, "holds no claim there")
+    check_liar(lambda offer, _: offer._replace(ordinary=other.locator), "holds no claim there")
 
 
 @pytest.mark.parametrize("offer", [None, "x", 7, ("memfd", "/etc/passwd"), (1,) * 6])
-def test_notices_of_any_form_are_no_danger(cast: Any, offer: Any) -> None:
-    check_liar(cast, lambda honest, _: honest._replace(arrays=offer), "rank 0: ")
+def test_notices_of_any_form_are_no_danger(offer: Any) -> None:
+    check_liar(lambda honest, _: honest._replace(arrays=offer), "rank 0: ")
 
 
-def check_liar(cast: Any, lie: Callable[[Any, Any], Any], text: str) -> None:
+def check_liar(lie: Callable[[Any, Any], Any], text: str) -> None:
     """Rank 1 sends the others something else than it should."""
-    found = cast(2)(lambda rank: rank.misled(lie).arena())
+    found = Cast(2)(lambda rank: rank.misled(lie).arena())
     assert {type(each) for each in found} == {ArenaUnavailable}
     assert text in str(found[0])
 
 
-def test_ranks_of_other_pid_namespaces_have_no_number_here(cast: Any) -> None:
+def test_ranks_of_other_pid_namespaces_have_no_number_here() -> None:
     def lie(offer: Any, _: Any) -> Any:
         return offer._replace(pid_namespace=(1, 2))
 
-    found = cast(2)(lambda rank: rank.misled(lie).arena())
+    found = Cast(2)(lambda rank: rank.misled(lie).arena())
     assert [place.pid for place in found[0].ranks] == [os.getpid(), 0]
 
 
@@ -296,6 +286,6 @@ def test_more_ranks_than_the_core_serves_are_refused() -> None:
         create_arena(lambda value: [value], 0, 1025, regular, CONTROL, segments=SegmentCache())
 
 
-def test_the_boot_is_the_claims_boot(cast: Any) -> None:
-    (own,) = cast(1).arenas()
+def test_the_boot_is_the_claims_boot() -> None:
+    (own,) = Cast(1).arenas()
     assert own.boot == procfs.boot(Path("/proc")) != 0

@@ -6,7 +6,6 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,17 +15,15 @@ from hbmcomm.memory.policy import kernel
 from hbmcomm.memory.policy.kinds import resolve
 from hbmcomm.memory.shared import idle_limit, segment_cache
 from hbmcomm.memory.shared.segment_cache import Lengths
+from tests.hbmcomm.memory.cast import Cast
 
 pytestmark = pytest.mark.alone
 
 MIB = 2**20
-CONTROL = 100_000
 
 
-def test_where_addresses_are_scarce_all_ranks_reserve_less(
-    cast: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ranks = cast(2)
+def test_where_addresses_are_scarce_all_ranks_reserve_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = Cast(2)
     large = ranks.arenas()
     map_shared = kernel.map_shared
 
@@ -38,14 +35,14 @@ def test_where_addresses_are_scarce_all_ranks_reserve_less(
     monkeypatch.setattr(kernel, "map_shared", scarce)
     again = ranks.arenas()
     assert all(place.array_bytes > 200 * MIB for place in again[0].ranks)  # mapped before
-    trio = cast(3)  # a newcomer must map what the others have, and cannot
+    trio = Cast(3)  # a newcomer must map what the others have, and cannot
     trio.segments[:2] = ranks.segments
     found = trio.arenas()
     assert all(32 * MIB <= place.array_bytes <= 200 * MIB for place in found[0].ranks)
     assert np.asarray(found[0].allocate(16 * MIB)).size == 16 * MIB
     assert large[0].ranks[0].array_bytes > 200 * MIB
     monkeypatch.setattr(kernel, "map_shared", lambda *_: scarce(0, 2**40, 0))
-    refused = cast(2).arenas()
+    refused = Cast(2).arenas()
     assert {type(each) for each in refused} == {ArenaUnavailable}
     assert "Cannot allocate memory" in str(refused[0])
 
@@ -106,24 +103,22 @@ def test_how_much_to_keep_can_be_said(
     assert idle_limit.configured() == nbytes
 
 
-def test_a_keep_that_no_one_can_read_is_an_error_on_all(
-    cast: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_keep_that_no_one_can_read_is_an_error_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(idle_limit.VARIABLE, "much")
-    found = cast(2).arenas()
+    found = Cast(2).arenas()
     assert [str(each) for each in found] == [
         "rank 0: HBMCOMM_ARENA_KEEP=much is no size; write bytes, or a number and a unit such as "
         "64MiB"
     ] * 2
 
 
-def test_an_arena_keeps_what_it_was_asked_to(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    (own,) = cast(1).arenas()
+def test_an_arena_keeps_what_it_was_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    (own,) = Cast(1).arenas()
     total = sum(node.total_bytes for node in idle_limit.current().nodes)
     assert own.pool.heap.usage.idle_limit == min(256 * MIB, total // 8)
     assert idle_limit.default(resolve("regular"), 64) == min(256 * MIB, total // 64 // 8)
     monkeypatch.setenv(idle_limit.VARIABLE, "10MiB")
-    (own,) = cast(1).arenas()
+    (own,) = Cast(1).arenas()
     block = own.allocate(100 * MIB)
     del block
     assert own.pool.heap.usage.populated == 10 * MIB
