@@ -6,7 +6,6 @@ say what a figure must show. tests/conftest.py makes the fixtures known to all t
 
 import copy
 import functools
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -124,12 +123,6 @@ def _found(missing: tuple[tuple[str, str], ...], blocks: int, **levels: Any) -> 
     return from_cells(make_cells(blocks=blocks, **levels), blocks=blocks, missing=dict(missing))
 
 
-@pytest.fixture(scope="session")
-def medians() -> Callable[..., pd.DataFrame]:
-    """medians(...): launch medians of the model with the levels given."""
-    return make_cells
-
-
 def write_campaign(
     folder: Path,
     *,
@@ -218,12 +211,6 @@ def _finish(
     command = f"{launch.environment} run {launch.name} --mpi {launch.mpi}"
     more = {"environment": environment, "ranks": ranks, "command": command}
     finish(folder, launch, cells, samples, **more)
-
-
-@pytest.fixture(scope="session")
-def written() -> Callable[..., Path]:
-    """written(folder, ...): a results folder of one's own."""
-    return write_campaign
 
 
 @pytest.fixture(scope="session")
