@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from promising import keep, promise
+from promising import keep, promise, until
 
 from hbmcomm import CallMismatch, Communicator, HbmcommError, PeerError
 from hbmcomm.collectives.core.native import lib
@@ -262,11 +262,6 @@ def a_rank_that_only_polls_learns_of_a_loss() -> None:
                 assert time.monotonic() - began < 2.0
             comm.Free()
             WORLD.Barrier()
-
-
-def until(test: Callable[[], bool]) -> None:
-    while not test():
-        pass
 
 
 if __name__ == "__main__":

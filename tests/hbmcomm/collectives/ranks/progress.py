@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from drawn.flights import completed
 from mpi4py import MPI
-from promising import keep, promise
+from promising import keep, promise, until
 
 from hbmcomm import Communicator
 
@@ -104,11 +104,6 @@ def a_wait_inside_mpi_completes_our_operation() -> None:
                 send(token, 1)
                 if name == "Sendrecv":
                     WORLD.Recv(token, 1)
-
-
-def until(test: Callable[[], bool]) -> None:
-    while not test():
-        pass
 
 
 @promise

@@ -27,3 +27,9 @@ def keep() -> None:
         _promises[name]()
         MPI.COMM_WORLD.Barrier()
         say(f"kept {name}")
+
+
+def until(test: Callable[[], bool]) -> None:
+    """Try again and again, without rest, as a program that polls does."""
+    while not test():
+        pass
