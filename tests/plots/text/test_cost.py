@@ -17,10 +17,10 @@ ARMS = tuple(
 )
 
 
-def many(mpis: tuple[str, ...] = ("openmpi", "mpich")) -> Findings:
+def many() -> Findings:
     return find(
         arms=("host", "host-again", *ARMS),
-        mpis=mpis,
+        mpis=("openmpi", "mpich"),
         kinds=("regular",),
         transports=("direct", "mpi"),
         blocks=6,

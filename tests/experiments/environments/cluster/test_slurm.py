@@ -19,19 +19,17 @@ from tests.experiments.environments.golden_text import delta, paragraphs
 
 GOLDEN = Path(__file__).parent / "golden"
 FOLDER = Path("/scratch/results/quick/incoming/0000-host")
-LAUNCH = replace(launched.LAUNCH, arm="golden")
+LAUNCH = replace(launched.LAUNCH, arm="golden", ranks=4)
 
 
-def command(
-    mpi: str, launcher: str = "srun", container: str = "", cores: int = 64, ranks: int = 4
-) -> Process:
+def command(mpi: str, launcher: str = "srun", container: str = "", cores: int = 64) -> Process:
     image = Contained(container, Path("/scratch") / mpi, Path("/opt/hbmcomm"))
     there = Slurm(
         *(mpi, Path("/home/me/.mpi") / mpi, 2, cores, launcher, PMI[mpi]),
         image if container else None,
         {"MEMKIND_HBW_NODES": "1"},
     )
-    return there.command(replace(LAUNCH, ranks=ranks), FOLDER)
+    return there.command(LAUNCH, FOLDER)
 
 
 def lines(launcher: str, container: str = "") -> str:
