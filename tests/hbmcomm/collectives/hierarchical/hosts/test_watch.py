@@ -13,6 +13,8 @@ from hbmcomm.collectives.hierarchical.hosts.layout import Layout
 from hbmcomm.collectives.hierarchical.hosts.links import Link, Notice
 from hbmcomm.collectives.hierarchical.hosts.watch import Watch
 
+Connected = tuple[Watch, Link]
+
 TWO_HOSTS = Layout([(0,), (1,)], 0, 1, {0: 0, 1: 0})
 
 
@@ -37,7 +39,7 @@ class End(Link):
 
 
 @pytest.fixture
-def other_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Watch, Link]]:
+def other_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connected]:
     """Rank 0's watch, and rank 1's end of their connection. No other thread reads."""
     monkeypatch.setattr(watch_module, "_stand_guard", lambda view: None)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -49,9 +51,7 @@ def other_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Watch, Link]]:
     end.close()
 
 
-def test_a_rank_that_died_is_refused_before_another_thread_says_so(
-    other_end: tuple[Watch, Link],
-) -> None:
+def test_a_rank_that_died_is_refused_before_another_thread_says_so(other_end: Connected) -> None:
     watch, end = other_end
     watch.refuse_lost()
     end.close()
@@ -59,9 +59,7 @@ def test_a_rank_that_died_is_refused_before_another_thread_says_so(
         watch.refuse_lost()
 
 
-def test_a_rank_that_left_is_no_error_while_its_messages_may_come(
-    other_end: tuple[Watch, Link],
-) -> None:
+def test_a_rank_that_left_is_no_error_while_its_messages_may_come(other_end: Connected) -> None:
     watch, end = other_end
     end.send({"rank": 1, "what": "left", "finished": 0})
     for _ in range(100):
@@ -72,7 +70,7 @@ def test_a_rank_that_left_is_no_error_while_its_messages_may_come(
 
 @pytest.mark.parametrize(("finished", "needed"), [(1, 1), (2, 1), (1, 2), (0, 1), (0, 0)])
 def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
-    other_end: tuple[Watch, Link], monkeypatch: pytest.MonkeyPatch, finished: int, needed: int
+    other_end: Connected, monkeypatch: pytest.MonkeyPatch, finished: int, needed: int
 ) -> None:
     """Without calls, as of regions, any rank that left may be the one that is needed."""
     monkeypatch.setattr(watch_module, "_GRACE", 0.0)
@@ -88,9 +86,7 @@ def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
             watch.look(99.0)
 
 
-def test_a_rank_leaves_with_the_number_of_calls_that_it_finished(
-    other_end: tuple[Watch, Link],
-) -> None:
+def test_a_rank_leaves_with_the_number_of_calls_that_it_finished(other_end: Connected) -> None:
     watch, end = other_end
     watch.begin(Call("Reduce", 8))
     watch.end()
@@ -99,9 +95,7 @@ def test_a_rank_leaves_with_the_number_of_calls_that_it_finished(
     assert list(end.receive()) == [{"rank": 0, "what": "left", "finished": 1}]
 
 
-def test_a_rank_that_waits_in_another_call_is_an_error_on_both(
-    other_end: tuple[Watch, Link],
-) -> None:
+def test_a_rank_that_waits_in_another_call_is_an_error_on_both(other_end: Connected) -> None:
     watch, end = other_end
     watch.begin(Call("Barrier"))
     watch.look(0.0)
@@ -113,7 +107,7 @@ def test_a_rank_that_waits_in_another_call_is_an_error_on_both(
     assert notice["what"] == "differs"
 
 
-def test_a_rank_says_once_in_which_call_it_waits(other_end: tuple[Watch, Link]) -> None:
+def test_a_rank_says_once_in_which_call_it_waits(other_end: Connected) -> None:
     watch, end = other_end
     watch.begin(Call("Bcast", 8, 1))
     for _ in range(3):
