@@ -180,13 +180,13 @@ def _memory(found: Findings) -> str:
     if emulated(frame):
         return (
             f"Not answered by this machine: {kind} was emulated on ordinary memory. The path "
-            f"works; its ratios to {BASELINE} memory, {_range(frame)} over {len(frame)} cells, "
+            f"works; its ratios to {BASELINE} memory, {cost.span(frame)} over {len(frame)} cells, "
             "show the spread of the measurement and nothing about high-bandwidth memory."
         )
     if (frame["verdict"] == Verdict.TOO_FEW).all():
         return (
-            f"{_range(frame)} times as fast in {kind} as in {BASELINE} memory from cell to cell, "
-            f"{cost.few(frame)}."
+            f"{cost.span(frame)} times as fast in {kind} as in {BASELINE} memory from cell to "
+            f"cell, {cost.few(frame)}."
         )
     faster = frame[(frame["verdict"] == Verdict.DIFFERS) & (frame["ratio"] > 1)]
     if faster.empty:
@@ -259,7 +259,7 @@ def _causes(found: Findings) -> Iterator[Answer]:
 def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:
     middle = float(np.median(frame["ratio"]))
     start = (
-        f"The median cell takes {ratio_text(middle)} times as long {done} ({_range(frame)} from "
+        f"The median cell takes {ratio_text(middle)} times as long {done} ({cost.span(frame)} from "
         f"cell to cell of {len(frame)})"
     )
     if (frame["verdict"] == Verdict.TOO_FEW).all():
@@ -279,7 +279,3 @@ def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:
 def _cell(cell: Any) -> str:
     place = f"{bytes_text(cell.bytes)}, {ranks_text(cell.ranks)}"
     return f"{operation_name(cell.operation)}, {cell.transport}, {place}"
-
-
-def _range(frame: pd.DataFrame) -> str:
-    return f"{ratio_text(frame['ratio'].min())} to {ratio_text(frame['ratio'].max())}"

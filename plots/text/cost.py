@@ -116,11 +116,11 @@ def outcome(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> str:
         groups: the ratios for all sizes of the same cells.
     """
     if (frame["verdict"] == Verdict.TOO_FEW).all():
-        return f"{_range(frame)} times as long in {_of(frame, frame)}, {few(frame)}"
+        return f"{span(frame)} times as long in {_of(frame, frame)}, {few(frame)}"
     parts = []
     for _, mine, most in effects(frame):
         cell = cell_text(most, found)
-        times = f"{_range(mine)} times as long in {_of(mine, frame)} ({cell})"
+        times = f"{span(mine)} times as long in {_of(mine, frame)} ({cell})"
         parts.append(times if len(mine) > 1 else cell)
     rest = frame[frame["verdict"] != Verdict.DIFFERS]
     if len(rest):
@@ -135,7 +135,7 @@ def bound(frame: pd.DataFrame) -> str:
     """The least and the largest cost that intervals and noise floor of all rows allow."""
     known = frame.dropna(subset=["low", "high"])
     if known.empty:
-        return f"{_range(frame)} times as long, {few(frame)},"
+        return f"{span(frame)} times as long, {few(frame)},"
     ends = [bounds(row.low, row.high, row.floor) for row in rows(known)]
     return bound_text(min(low for low, _ in ends), max(high for _, high in ends))
 
@@ -156,7 +156,7 @@ def brief(frame: pd.DataFrame, groups: pd.DataFrame) -> str:
         return f"{ratio_text(most.ratio)}× at {bytes_text(most.bytes)}"
     known = groups.dropna(subset=["low", "high"])
     if known.empty and frame["low"].isna().all():
-        return f"{_range(frame)}×, {few(frame)}"
+        return f"{span(frame)}×, {few(frame)}"
     return bound(frame if known.empty else known)
 
 
@@ -172,7 +172,7 @@ def tails(found: Findings) -> str:
         if len(slower):
             most = max(rows(slower), key=lambda cell: cell.ratio)
             parts.append(
-                f"{arm_name(arm)}: {_range(slower)} times as long in {_of(slower, mine)} "
+                f"{arm_name(arm)}: {span(slower)} times as long in {_of(slower, mine)} "
                 f"({cell_text(most, found)})"
             )
         else:
@@ -279,6 +279,7 @@ def _of(part: pd.DataFrame, whole: pd.DataFrame) -> str:
     return f"{len(part) if len(part) < len(whole) else 'all'} of {len(whole)} cells"
 
 
-def _range(frame: pd.DataFrame) -> str:
+def span(frame: pd.DataFrame) -> str:
+    """ "1.04 to 1.20", the least and the most of all rows; once where both print alike."""
     low, high = ratio_text(frame["ratio"].min()), ratio_text(frame["ratio"].max())
     return low if low == high else f"{low} to {high}"

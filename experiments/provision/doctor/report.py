@@ -48,7 +48,7 @@ def findings() -> list[Finding]:
     ]
 
 
-def tuning_table(ranks: int, width: int | None = None) -> str:
+def tuning_table(ranks: int) -> str:
     """The thresholds of transport direct for so many ranks, and which of them are changed."""
     heads = ("variable", "value", "default", "meaning")
     table = Table(*(Column(head, overflow="fold") for head in heads), box=None, pad_edge=False)
@@ -59,7 +59,7 @@ def tuning_table(ranks: int, width: int | None = None) -> str:
         table.add_row(
             *(each.variable, Text(value, style), default if changed else "", each.meaning)
         )
-    return _printed(width, table)
+    return _printed(None, table)
 
 
 def to_json(found: Sequence[Finding]) -> str:

@@ -7,7 +7,7 @@ import pandas as pd
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.data_path import DataPaths, Loss
 from plots.text.answers import answers
-from plots.text.cost import brief, compared, cost, ending, files, losses, python, tails
+from plots.text.cost import brief, compared, cost, ending, files, losses, python, span, tails
 from tests.campaigns import find
 
 ARMS = tuple(
@@ -34,6 +34,11 @@ def decided(found: Findings, ratio: float, verdict: str) -> Findings:
         frame["low"], frame["high"] = ratio - 0.01, ratio + 0.02
         frame["least"], frame["most"] = ratio - 0.02, ratio + 0.03
     return found
+
+
+def test_ratios_that_print_alike_are_one_number() -> None:
+    assert span(pd.DataFrame({"ratio": [1.2, 1.04, 0.9]})) == "0.90 to 1.20"
+    assert span(pd.DataFrame({"ratio": [1.041, 1.042]})) == "1.04"
 
 
 def test_containers_are_held_against_the_same_files_without_one() -> None:
