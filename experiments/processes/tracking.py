@@ -31,6 +31,7 @@ END_PATIENCE = 2.0  # seconds until a killed process is gone
 MAP_PATIENCE = 1.0  # seconds between making a file and mapping it
 EXEC_PATIENCE = 5e-3  # seconds that a program takes to begin, with time to spare
 POLL = 0.02  # seconds
+SCAN = 0.1  # seconds between two looks at what all processes map
 
 
 def identity(pid: int) -> str:
@@ -152,23 +153,23 @@ def daemon_of_ours(pid: int) -> str:
 def remove_segments(before: set[Path]) -> None:
     """Remove this user's files that are newer than `before` and that no living process maps.
 
-    Another job may just have made a file, and gets time to map it.
+    Another job may just have made a file, and gets time to map it. A process that was killed may
+    map one for a moment longer.
     """
-    added = segments() - before
-    if unmapped := added - mapped():
-        time.sleep(max(map(_newness, unmapped)))
-    for path in unmapped - mapped():
-        with contextlib.suppress(OSError):
-            if path.stat().st_uid == os.getuid():
-                path.unlink()
-
-
-def _newness(path: Path) -> float:
-    """Seconds until a file is older than MAP_PATIENCE; 0 where it is, or is gone."""
-    with contextlib.suppress(OSError):
-        age = time.time() - path.stat().st_mtime
-        return min(max(MAP_PATIENCE - age, 0.0), MAP_PATIENCE)
-    return 0.0
+    added, deadline = segments() - before, time.monotonic() + MAP_PATIENCE
+    while added:
+        is_last = time.monotonic() > deadline
+        for path in added - mapped():
+            with contextlib.suppress(OSError):
+                found = path.stat()
+                is_old = is_last or time.time() - found.st_mtime > MAP_PATIENCE
+                if is_old and found.st_uid == os.getuid():
+                    path.unlink()
+        if is_last:
+            return
+        added &= segments()
+        if added:
+            time.sleep(SCAN)
 
 
 def carrying(name: str) -> dict[str, str]:

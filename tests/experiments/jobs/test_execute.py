@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -177,6 +178,29 @@ def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mappe
     )
     assert Path(left).parent == tracking.SHM
     assert not Path(left).exists()
+
+
+def test_a_segment_that_is_unmapped_in_a_moment_goes() -> None:
+    others = tracking.segments()
+    with SEGMENT.open("w+b") as file:
+        file.truncate(4096)
+        held = mmap.mmap(file.fileno(), 4096)
+    threading.Timer(0.3, held.close).start()
+    try:
+        tracking.remove_segments(others)
+        assert not SEGMENT.exists()
+    finally:
+        SEGMENT.unlink(missing_ok=True)
+
+
+def test_a_segment_that_is_old_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = tracking.segments()
+    SEGMENT.write_bytes(b"of ranks that have ended")
+    os.utime(SEGMENT, (0, 0))
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    tracking.remove_segments(others)
+    assert not SEGMENT.exists() and not waited
 
 
 def test_a_segment_that_a_living_process_maps_soon_stays_as_long_as_it_is_mapped() -> None:
