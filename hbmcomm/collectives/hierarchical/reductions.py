@@ -23,7 +23,8 @@ def allreduce(ways: Ways, task: Task) -> None:
         ways.settings.algorithm, len(ways.layout.hosts), task.nbytes // ways.layout.leaders
     )
     reduction = _Reduction(ways, task, ways.layout.lane(), algorithm)
-    ways.pipeline(ways.slices(task.count, task.entry, SPLIT), reduction.begin, reduction.share)
+    slices = ways.slices(task.count, task.entry, SPLIT)
+    ways.pipeline(slices, reduction.begin, reduction.share)
 
 
 def reduce(ways: Ways, task: Task) -> None:

@@ -14,7 +14,8 @@ def scan(ways: Ways, task: Task, excluded: bool = False) -> None:
     def begin(number: int, entries: Range) -> Flight:
         return ways.wire.fly(_slice(ways, task, entries, excluded, number))
 
-    ways.pipeline(ways.slices(task.count, task.entry, WHOLE), begin, lambda _: None)
+    slices = ways.slices(task.count, task.entry, WHOLE)
+    ways.pipeline(slices, begin, lambda _: None)
 
 
 def _slice(ways: Ways, task: Task, entries: Range, excluded: bool, number: int) -> Exchange:

@@ -9,21 +9,38 @@ from typing import NamedTuple
 import numpy as np
 
 from hbmcomm.collectives.buffers.message import Bytes
-from hbmcomm.collectives.hierarchical.between.steps import Range
+from hbmcomm.collectives.hierarchical.between.steps import Range, split
 from hbmcomm.collectives.hierarchical.hosts.layout import Layout
 from hbmcomm.collectives.hierarchical.inside import Inside
 from hbmcomm.collectives.hierarchical.settings import Settings
 from hbmcomm.collectives.hierarchical.wire import Flight, Wire
-from hbmcomm.quantities import KIB
+from hbmcomm.quantities import KIB, MIB
 
-_IN_FLIGHT = 7
-"""Slices on their way between hosts while ranks of one host work on the next."""
 _LEAST_MESSAGE = 32 * KIB
 """Bytes of each message of a slice at least, however many hosts share it."""
-_SLICES = 16
-"""Slices of a message that is not long: the first and the last one leave links idle."""
-SPLIT, WHOLE = 256 * KIB, 128 * KIB
-"""Bytes of a leader's slice at least, where hosts exchange parts of it, and where it goes whole."""
+_AT_ONCE = 3
+"""Slices on their way between hosts at a time. More of them would share the links, be there
+together at the end, and only then be shared inside each host."""
+
+
+class Slicing(NamedTuple):
+    """How a message goes in slices. The first and the last one leave links idle, and each takes
+    time of a CPU.
+
+    Attributes:
+        slices: Of a message for which these are neither too short nor too long.
+        least, most: Bytes of a leader's slice.
+    """
+
+    slices: int
+    least: int
+    most: int
+
+
+SPLIT = Slicing(4, 512 * KIB, 2 * MIB)
+"""Hosts exchange parts of each slice."""
+WHOLE = Slicing(16, 128 * KIB, 512 * KIB)
+"""Each slice goes whole from host to host."""
 
 
 class Ways(NamedTuple):
@@ -34,14 +51,14 @@ class Ways(NamedTuple):
     wire: Wire
     settings: Settings
 
-    def slices(self, count: int, entry: int, least: int) -> list[Range]:
-        """Ranges of entries that go one after the other, at least one; `least`: SPLIT or WHOLE."""
+    def slices(self, count: int, entry: int, how: Slicing) -> list[Range]:
+        """Ranges of entries that go one after the other, about equal, at least one."""
         leaders = self.layout.leaders
-        messages = len(self.layout.hosts) if least == SPLIT else 1
-        wanted = max(count * entry // leaders // _SLICES, least)
+        messages = len(self.layout.hosts) if how is SPLIT else 1
+        wanted = min(max(count * entry // leaders // how.slices, how.least), how.most)
         nbytes = max(min(wanted, self.settings.segment_bytes), _LEAST_MESSAGE * messages)
-        step = max(nbytes * leaders // entry, 1)
-        return [(begin, min(begin + step, count)) for begin in range(0, max(count, 1), step)]
+        most = max(nbytes * leaders // entry, 1)
+        return split((0, count), max(-(-count // most), 1))
 
     def pipeline(
         self,
@@ -51,22 +68,25 @@ class Ways(NamedTuple):
     ) -> None:
         """Do something with each slice before and after its way between hosts.
 
+        Links do not wait for what follows a slice: the next one begins before that.
+
         Args:
             begin: Returns the flight of slice number so and so; None where this rank only waits.
             end: All ranks of a host call it for the same slices in the same order.
         """
         flying: deque[tuple[Range, Flight | None]] = deque()
         for number, each in enumerate(slices):
+            over = self._land(*flying.popleft()) if len(flying) == _AT_ONCE else None
             flying.append((each, begin(number, each)))
-            if len(flying) > _IN_FLIGHT:
-                self._land(*flying.popleft(), end)
+            if over:
+                end(over)
         while flying:
-            self._land(*flying.popleft(), end)
+            end(self._land(*flying.popleft()))
 
-    def _land(self, entries: Range, flight: Flight | None, end: Callable[[Range], None]) -> None:
+    def _land(self, entries: Range, flight: Flight | None) -> Range:
         if flight is not None:
             self.wire.finish(flight)
-        end(entries)
+        return entries
 
 
 def scratch(nbytes: int) -> Bytes:

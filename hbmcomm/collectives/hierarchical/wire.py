@@ -22,6 +22,10 @@ from hbmcomm.quantities import KIB
 
 _TAGS = 1024
 _MOST = 2**30  # bytes of one message of MPI
+_LONG = 512 * KIB  # bytes from which on a message takes longer than asking its receiver
+_UNASKED = 60 * KIB if MPI.get_vendor()[0] == "Open MPI" else _LONG
+"""Bytes that go without asking the receiver first: Open MPI's TCP asks from 64 KiB on, and the
+answer is late where the receiver has no CPU."""
 _ANSWERED = 64 * KIB  # bytes from which on a message takes longer than its answer
 _YIELD = 2e-3  # seconds of giving the CPU away between two tests, before this rank sleeps
 _YIELD_IN_FLIGHT = 100e-6  # the same while the program computes on another thread
@@ -262,8 +266,9 @@ class Patience:
 
 def _messages(packets: Iterable[Packet]) -> Iterable[tuple[int, list[Any]]]:
     for rank, address, nbytes in packets:
-        for begin in range(0, nbytes, _MOST):
-            length = min(_MOST, nbytes - begin)
+        most = _UNASKED if nbytes <= _LONG else _MOST
+        for begin in range(0, nbytes, most):
+            length = min(most, nbytes - begin)
             memory: Any = MPI.buffer.fromaddress(address + begin, length)
             yield rank, [memory, length, MPI.BYTE]
 

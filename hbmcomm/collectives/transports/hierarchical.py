@@ -42,8 +42,9 @@ from hbmcomm.memory.shared.arena_creation import create_arena
 
 _UNREADABLE, _COPY_FIRST = lib.HBM_UNREADABLE, lib.HBM_COPY_FIRST
 _SOON = 1.0  # seconds
-_PATIENT = {"spin_us": 10, "yield_us": 0}
-"""Thresholds of the core: ranks wait for messages from other hosts, and leave their CPU to MPI."""
+_PATIENT = {"spin_us": 0, "yield_us": 200}
+"""Thresholds of the core: ranks wait for messages from other hosts, and leave their CPU to MPI. The
+ranks of a host are soon there, so they need not sleep."""
 
 
 class Hierarchical(Direct):

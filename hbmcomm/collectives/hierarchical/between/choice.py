@@ -6,6 +6,7 @@ from functools import partial
 
 from hbmcomm.collectives.hierarchical.between import chain, doubling, rabenseifner, ring, tree
 from hbmcomm.collectives.hierarchical.between.steps import Algorithm
+from hbmcomm.quantities import KIB
 
 AUTO = "auto"
 
@@ -19,8 +20,11 @@ ALLREDUCE: dict[str, Algorithm] = {
 
 NAMES = (AUTO, *ALLREDUCE)
 
-SHORT = 16 * 1024
+SHORT = 16 * KIB
 """Bytes up to which another round takes longer than the bytes that it saves."""
+_LONG = 256 * KIB
+"""Bytes of each host's part of a message from which on the rounds of a ring are short beside it.
+Each host then hears from one other alone, and has its next part while it sends the last."""
 
 
 def of_allreduce(name: str, size: int, nbytes: int) -> Algorithm:
@@ -29,7 +33,9 @@ def of_allreduce(name: str, size: int, nbytes: int) -> Algorithm:
         return ALLREDUCE[name]
     if nbytes <= SHORT:
         return doubling.allreduce
-    return ring.allreduce if size & (size - 1) else rabenseifner.allreduce
+    if size & (size - 1) or nbytes // size >= _LONG:
+        return ring.allreduce
+    return rabenseifner.allreduce
 
 
 def of_bcast(name: str, size: int, root: int, slices: int) -> Algorithm:

@@ -1,12 +1,15 @@
-"""When exchanges begin, and what a rank does while it waits for a call of MPI."""
+"""What messages MPI sends, when exchanges begin, and what a rank does while it waits for MPI."""
 
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hbmcomm import PeerError
-from hbmcomm.collectives.hierarchical.wire import Flight, Wire
+from hbmcomm.collectives.hierarchical import wire
+from hbmcomm.collectives.hierarchical.wire import Flight, Packet, Wire
+from hbmcomm.quantities import KIB, MIB
 
 
 class Slow:
@@ -18,6 +21,9 @@ class Slow:
 
     def Dup(self) -> "Slow":
         return self
+
+    def Isend(self, buffer: list[Any], rank: int, tag: int) -> None:
+        self.events.append(f"{buffer[1] // KIB} KiB to {rank}")
 
     def Test(self) -> bool:
         self.events.append("test")
@@ -62,3 +68,17 @@ def test_an_exchange_in_turn_begins_when_the_one_before_is_over(in_turn: bool) -
     message.clear()
     assert first.advance() and first.is_over
     assert second.advance() and begun == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("kib", "parts"), [(0, []), (60, [60]), (120, [60, 60]), (160, [60, 60, 40]), (1024, [1024])]
+)
+def test_messages_that_are_not_long_go_in_parts_that_need_no_answer(
+    kib: int, parts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "_UNASKED", 60 * KIB)
+    slow: Any = Slow(tests=1)
+    memory = np.empty(MIB, np.uint8)
+    packet = Packet(1, memory.ctypes.data, kib * KIB)
+    Wire(slow, lambda _: None, lambda: None).start([packet], [])
+    assert slow.events == [f"{part} KiB to 1" for part in parts]

@@ -147,7 +147,9 @@ def test_parts_differ_by_one_entry_at_most(begin: int, length: int, parts: int) 
     ("name", "size", "nbytes", "algorithm"),
     [
         ("auto", 4, 8, doubling.allreduce),
-        ("auto", 4, 1 << 20, rabenseifner.allreduce),
+        ("auto", 4, 1 << 19, rabenseifner.allreduce),
+        ("auto", 4, 1 << 20, ring.allreduce),
+        ("auto", 8, 1 << 20, rabenseifner.allreduce),
         ("auto", 6, 1 << 20, ring.allreduce),
         ("tree", 4, 1 << 20, tree.allreduce),
     ],
