@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hbmcomm.collectives.hierarchical.between.choice import AUTO, NAMES
 from hbmcomm.errors import HbmcommError
-from hbmcomm.quantities import BYTES, MIB, parse_quantity
+from hbmcomm.quantities import BYTES, parse_quantity
 
 ALGORITHM, LEADERS = "HBMCOMM_BETWEEN_HOSTS", "HBMCOMM_LEADERS"
 SEGMENT = "HBMCOMM_SEGMENT_BYTES"
@@ -22,8 +22,8 @@ class Settings(NamedTuple):
     """Of `choice.NAMES`."""
     leaders: int | None = None
     """Of each host; None: one for each NUMA node that its ranks are on."""
-    segment_bytes: int = 2 * MIB
-    """What a leader has reduced or received of a long message before other hosts take part."""
+    segment_bytes: int | None = None
+    """Most of a leader's slice; None: as the operation has it."""
 
 
 def settings(environ: Mapping[str, str] = os.environ) -> Settings:

@@ -55,8 +55,9 @@ class Ways(NamedTuple):
         """Ranges of entries that go one after the other, about equal, at least one."""
         leaders = self.layout.leaders
         messages = len(self.layout.hosts) if how is SPLIT else 1
-        wanted = min(max(count * entry // leaders // how.slices, how.least), how.most)
-        nbytes = max(min(wanted, self.settings.segment_bytes), _LEAST_MESSAGE * messages)
+        wanted = max(count * entry // leaders // how.slices, how.least)
+        longest = self.settings.segment_bytes or how.most
+        nbytes = max(min(wanted, longest), _LEAST_MESSAGE * messages)
         most = max(nbytes * leaders // entry, 1)
         return split((0, count), max(-(-count // most), 1))
 

@@ -10,13 +10,13 @@ from hbmcomm.collectives.hierarchical.ways import SPLIT, WHOLE, Slicing, Ways
 from hbmcomm.quantities import KIB, MIB
 
 
-def ways(hosts: int, wire: Any = None, segment: int = 2 * MIB) -> Ways:
+def ways(hosts: int, wire: Any = None, segment: int | None = None) -> Ways:
     layout: Any = SimpleNamespace(hosts=range(hosts), leaders=1)
     nothing: Any = None
     return Ways(layout, nothing, wire, Settings(segment_bytes=segment))
 
 
-def lengths(nbytes: int, hosts: int, how: Slicing, segment: int = 2 * MIB) -> set[int]:
+def lengths(nbytes: int, hosts: int, how: Slicing, segment: int | None = None) -> set[int]:
     """Bytes of all slices of a message."""
     slices = ways(hosts, segment=segment).slices(nbytes, 1, how)
     assert [end for _, end in slices] == [*(begin for begin, _ in slices[1:]), nbytes]
@@ -28,6 +28,7 @@ def test_slices_that_go_whole_do_not_grow_with_the_hosts(hosts: int) -> None:
     assert lengths(1 * MIB, hosts, WHOLE) == {128 * KIB}
     assert lengths(64 * MIB, hosts, WHOLE) == {512 * KIB}
     assert lengths(1 * MIB, hosts, WHOLE, segment=KIB) == {32 * KIB}
+    assert lengths(64 * MIB, hosts, WHOLE, segment=64 * MIB) == {4 * MIB}
 
 
 @pytest.mark.parametrize(("hosts", "kib"), [(2, 512), (8, 512), (16, 512), (64, 2048)])
