@@ -35,7 +35,6 @@ RANK_PROGRAMS = (
     "experiments.programs.external.run",
     "experiments.programs.external.probe",
     "experiments.programs.workloads.daso_seeds",
-    "experiments.bench.tune.program",
 )
 """What mpiexec starts, and a launcher pod; the image has numpy, mpi4py and cffi alone."""
 

@@ -8,7 +8,7 @@ repeated; later launches of the same arm leave it out too. Every other failure e
 from dataclasses import replace
 
 from experiments.jobs.attend import LaunchFailed
-from experiments.model.contender_names import OURS
+from experiments.model.contender_names import is_ours
 from experiments.model.launch import Launch, LeftOut
 from experiments.model.mpi_settings import DEFAULT
 
@@ -41,7 +41,7 @@ class Attempts:
     def refuse(self, launch: Launch, loss: LaunchFailed) -> None:
         """Raise it where the campaign cannot go on without the launch."""
         if launch.spares_peers:
-            ours = loss.cell is not None and loss.cell.transport in OURS
+            ours = loss.cell is not None and is_ours(loss.cell.transport)
             if ours or (loss.cell is None and launch.setting == DEFAULT):
                 raise loss
         elif not launch.layout:  # no container

@@ -49,7 +49,23 @@ NO_TRANSPORT = "none"
 """A plain copy's: each rank copies its own buffer."""
 
 OURS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, NO_TRANSPORT)
-"""A wrong result or a crash of one of these ends a bench; a peer's is left out and noted."""
+
+
+def changed(variable: str, value: int) -> str:
+    """DIRECT with another value of one threshold, as this environment variable sets it."""
+    return f"{DIRECT} {variable}={value}"
+
+
+def change(contender: str) -> tuple[str, str] | None:
+    """The variable and the value of such a contender; None: it is another one."""
+    name, _, setting = contender.partition(" ")
+    variable, _, value = setting.partition("=")
+    return (variable, value) if name == DIRECT and variable else None
+
+
+def is_ours(contender: str) -> bool:
+    """Whether its wrong result or crash ends a bench; a peer's is left out and noted."""
+    return contender in OURS or change(contender) is not None
 
 
 def _all_but(*names: str) -> tuple[str, ...]:

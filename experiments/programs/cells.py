@@ -9,7 +9,7 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from experiments.model.contender_names import OURS
+from experiments.model.contender_names import is_ours
 from experiments.model.errors import WrongResult
 from experiments.model.launch import Cell, Launch
 from experiments.programs.contenders.entrants import Entrants
@@ -156,7 +156,7 @@ class Cells:
         try:
             trial.check()
         except WrongResult as wrong:
-            if self._plan[number][1].transport in OURS or not self._launch.spares_peers:
+            if is_ours(self._plan[number][1].transport) or not self._launch.spares_peers:
                 raise WrongResult(f"{wrong}; this launch is void") from None
             trial.close()
             self._keep(number, {"wrong": str(wrong)})

@@ -1,6 +1,7 @@
 """From a question to a results folder: what `invoke bench --tune` runs.
 
-Puts together what other modules know; parses no flags, prints no table.
+Puts together what other modules know; parses no flags, prints no table. The launches are the
+harness's, with `direct` and its changed thresholds as contenders.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,21 +11,22 @@ from pathlib import Path
 import hbmcomm
 from experiments.bench.tune import store
 from experiments.bench.tune.question import Question
-from experiments.bench.tune.schedule import FLAVOUR, Launch, schedule
+from experiments.bench.tune.schedule import FLAVOUR, schedule
 from experiments.bench.tune.trials import Place, trials
 from experiments.console.progress_bar import Display
 from experiments.console.stages import Stages
-from experiments.environments.mpi.mpiexec import mpiexec
-from experiments.environments.process import Command, Process
+from experiments.environments.host import Host
+from experiments.environments.process import Command
 from experiments.execution import campaign_file
 from experiments.execution.cleanup import watchdog
 from experiments.jobs import attend
+from experiments.model.errors import ExperimentsError
+from experiments.model.launch import Launch
 from experiments.programs.machine import binding
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
 from experiments.results import store as results
 
-PROGRAM = "experiments.bench.tune.program"
 ADVICE = "look at it, then tune again"
 BEGIN = 2.5  # seconds in which the ranks of a launch start, make their communicators, and end
 OVERHEAD = 2.5  # a turn's time over what counts: warm-up, rewriting, barriers
@@ -37,7 +39,7 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages) -> None
         seed = campaign_file.drawn() if seed is None else seed
         thresholds = hbmcomm.tuning(question.ranks)
         planned, left_out = trials(thresholds, place(question.ranks))
-        launches = schedule(question, planned, seed)
+        launches = schedule(question, planned, hbmcomm.default_kind(), seed)
         header = {
             "question": asdict(question),
             "seed": seed,
@@ -50,29 +52,25 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages) -> None
         }
         results.create(out, header, store.HEADER)
         stages.say(f"{len(launches)} launches, which take about {_estimate(launches):.0f} s")
+        host = Host(FLAVOUR, prefix, passthrough.cores())
         with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
             for launch in launches:
                 display.begin(launch.name)
-                _measure(out, launch, prefix, display.within)
+                _measure(out, launch, host, display.within)
                 display.end()
 
 
-def _measure(out: Path, launch: Launch, prefix: Path, within: Callable[[float], None]) -> None:
-    """Run a launch in the environment of its MPI, and take what it found into the folder."""
+def _measure(out: Path, launch: Launch, host: Host, within: Callable[[float], None]) -> None:
+    """Run a launch, and take what it found into the folder; refuses one that left a cell out."""
 
     def prepare(folder: Path) -> Command:
-        results.write_json(folder / "launch.json", asdict(launch))
-        argv, environment = mpiexec(
-            FLAVOUR,
-            prefix,
-            launch.ranks,
-            passthrough.cores(),
-            [str(prefix / "bin/python"), "-m", PROGRAM, str(folder.absolute())],
-        )
-        return Process(tuple(argv), environment)
+        results.write_json(folder / "launch.json", launch.to_dict())
+        return host.command(launch, folder.absolute())
 
-    with attend.attended(out, launch.name, prepare, None, within, ADVICE):
-        pass
+    with attend.attended(out, launch.name, prepare, None, within, ADVICE) as (folder, _):
+        for cell in results.read_json(folder / "result.json")["cells"]:
+            if "skipped" in cell:
+                raise ExperimentsError(f"these ranks cannot be tuned: {cell['skipped']}")
 
 
 def summarise(folder: Path) -> store.Tuned:
@@ -95,6 +93,5 @@ def place(ranks: int) -> Place:
 def _estimate(launches: Sequence[Launch]) -> float:
     seconds = 0.0
     for launch in launches:
-        turns = sum(1 + len(trial.values) for trial, _ in launch.cells())
-        seconds += BEGIN + turns * launch.measurement.time_cap * OVERHEAD
+        seconds += BEGIN + len(launch.plan) * launch.measurement.time_cap * OVERHEAD
     return seconds

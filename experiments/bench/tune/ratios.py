@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.analysis.statistics import CONFIDENCE
-from experiments.bench.tune.trials import CHOICE, NOW, Cell, Trial
+from experiments.bench.tune.trials import CHOICE, Cell, Trial
+from experiments.model.contender_names import DIRECT
+from experiments.model.experiment import NUMPY
 
 Samples = NDArray[np.float64]
-Times = Mapping[tuple[str, Cell], Mapping[str, Samples]]
-"""Times of one launch: by variable and cell, each contender's median seconds of each turn."""
+Contest = tuple[bool, str, int]
+"""Whether over ordinary NumPy arrays, operation, bytes per rank."""
+Times = Mapping[Contest, Mapping[str, Samples]]
+"""Times of one launch: each contender's median seconds of each turn."""
 
 
 class Compared(NamedTuple):
@@ -39,12 +43,12 @@ class Compared(NamedTuple):
 
 def read(launch: Mapping[str, Any], samples: Mapping[str, Samples]) -> Times:
     """The times of a launch as its files have them."""
-    found: dict[tuple[str, Cell], dict[str, Samples]] = {}
+    found: dict[Contest, dict[str, Samples]] = {}
     for each in launch["cells"]:
-        cell = Cell(each["operation"], each["bytes"], each["at"])
+        contest = each["buffers"] == NUMPY, each["operation"], each["bytes"]
         slowest = samples[each["samples"]][each["warmup"] :].max(axis=1)
-        times = found.setdefault((each["variable"], cell), {})
-        times[each["contender"]] = np.median(slowest.reshape(-1, each["turn"]), axis=1)
+        times = found.setdefault(contest, {})
+        times[each["transport"]] = np.median(slowest.reshape(-1, each["turn"]), axis=1)
     return found
 
 
@@ -57,11 +61,12 @@ def paired(above: Samples, below: Samples) -> float:
 def compared(trial: Trial, launches: Sequence[Times]) -> tuple[Compared, ...]:
     """Each cell of a trial: of a choice, each value over that in force; else way over way."""
     if trial.way == CHOICE:
-        pairs = [(value, NOW, str(value)) for value in trial.values]
+        pairs = [(value, DIRECT, trial.contender(value)) for value in trial.values]
     else:
-        pairs = [(trial.with_way, str(trial.without_way), str(trial.with_way))]
+        others = trial.contender(trial.without_way), trial.contender(trial.with_way)
+        pairs = [(trial.with_way, *others)]
     return tuple(
-        Compared(cell, value, _ratios(trial.variable, cell, above, below, launches))
+        Compared(cell, value, _ratios(trial, cell, above, below, launches))
         for value, above, below in pairs
         for cell in trial.cells
     )
@@ -82,14 +87,13 @@ def noise(trials: Iterable[Trial], launches: Sequence[Times]) -> float:
             continue
         for cell in trial.cells:
             twin = trial.with_way if trial.in_force(cell.at) else trial.without_way
-            ratios = _ratios(trial.variable, cell, NOW, str(twin), launches)
+            ratios = _ratios(trial, cell, DIRECT, trial.contender(twin), launches)
             strays.append(abs(float(np.median(ratios)) - 1) if ratios else math.nan)
     return float(np.nanquantile(strays, CONFIDENCE)) if strays else math.nan
 
 
 def _ratios(
-    variable: str, cell: Cell, above: str, below: str, launches: Sequence[Times]
+    trial: Trial, cell: Cell, above: str, below: str, launches: Sequence[Times]
 ) -> tuple[float, ...]:
-    return tuple(
-        paired(times[variable, cell][above], times[variable, cell][below]) for times in launches
-    )
+    contest = trial.private, cell.operation, cell.bytes
+    return tuple(paired(times[contest][above], times[contest][below]) for times in launches)

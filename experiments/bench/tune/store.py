@@ -103,7 +103,7 @@ def _notes(
     ]
     if changed:
         yield f"proposals begin from this environment, not from the defaults: {' '.join(changed)}"
-    if any(rank["emulated"] for each in launches for rank in each["ranks"]):
+    if any(cell["emulated"] for each in launches for cell in each["cells"]):
         yield "high-bandwidth memory is emulated on ordinary memory"
 
 

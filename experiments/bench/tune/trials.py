@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from experiments.bench.question import ITEM
+from experiments.model.contender_names import DIRECT, changed
 from experiments.model.lower_bound import BARRIER
 from hbmcomm import Threshold
 
@@ -20,8 +21,6 @@ SLOT = 32 * KIB
 REACH = 8
 """Sizes are tried from the threshold divided by this to the threshold times this."""
 
-NOW = "now"
-"""The contender with the values in force; others are named by their value."""
 UP_TO, FROM, CHOICE = "up to", "from", "choice"
 """The way under test is taken up to the threshold, or from it on; CHOICE: a value is as it is."""
 
@@ -71,10 +70,14 @@ class Trial:
         """The value with which none does."""
         return self.values[0] if self.way == UP_TO else self.values[1]
 
+    def contender(self, value: int) -> str:
+        """Transport direct with another value than that in force."""
+        return changed(self.variable, value)
+
     @property
     def contenders(self) -> tuple[str, ...]:
-        """By name, what takes turns in each of its cells."""
-        return (NOW, *map(str, self.values))
+        """What takes turns in each of its cells."""
+        return (DIRECT, *map(self.contender, self.values))
 
     def in_force(self, at: int) -> bool:
         """Whether the value in force sends so many bytes the way under test."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+import hbmcomm
 from experiments.model.contender_names import (
     AGAIN,
     BROKEN,
@@ -29,12 +30,14 @@ from experiments.model.contender_names import (
     OTHER_PACKAGE,
     PERSISTENT,
     PICKLE,
+    change,
 )
 from experiments.model.experiment import NUMPY
 from experiments.model.launch import Cell, Launch
 from experiments.model.lower_bound import COPY
 from experiments.model.mpi_settings import WARMUP, warmup
 from experiments.model.workloads import WORKLOADS
+from experiments.processes import environ
 from experiments.programs.contenders import one_ccl, starter
 from experiments.programs.contenders.contender import (
     Contender,
@@ -71,6 +74,7 @@ class Entrants:
         self._comm, self._launch = comm, launch
         self._starter: Any = starter.make_starter(comm, folder) if launch.spares_peers else None
         self._build: tuple[Any, Pool] | None = None
+        self._changed: dict[tuple[str, str], MPI.Intracomm] = {}  # by contender and kind
         self._groups = TorchGroups(comm, folder, cpus)
         self._only: dict[str, Contender] = {}  # have no other forms
         self._absent: dict[str, str] = {}
@@ -106,6 +110,8 @@ class Entrants:
         if name in (OTHER_BUILD, OTHER_AGAIN):
             self._build = self._build or _other_build(self._comm, pool, cell.buffers == NUMPY)
             theirs, memory = self._build
+        elif found := change(name):
+            theirs, memory = self._with_threshold(name, *found, pool.kind), pool
         else:
             theirs, memory = pool.communicators[DIRECT if name == AGAIN else name], pool
         if cell.form == PERSISTENT:
@@ -114,6 +120,14 @@ class Entrants:
         if cell.form == IN_PLACE:
             return in_place(plain(theirs)), memory
         return (nonblocking if cell.form == NONBLOCKING else plain)(theirs), memory
+
+    def _with_threshold(self, name: str, variable: str, value: str, kind: str) -> MPI.Intracomm:
+        """A communicator reads its thresholds from the environment when it is made."""
+        if (name, kind) not in self._changed:
+            with environ.variable(variable, value):
+                made = hbmcomm.Communicator(self._comm, kind=kind, transport=DIRECT)
+            self._changed[name, kind] = made
+        return self._changed[name, kind]
 
     def _bound(self, operation: str) -> Contender:
         """A plain copy, or the computation of a workload."""
@@ -171,6 +185,8 @@ class Entrants:
     def close(self) -> None:
         """Close what was made here."""
         self._groups.leave()
+        for each in self._changed.values():
+            each.Free()
         if self._build is not None:
             self._build[0].Free()
         if self._starter is not None:

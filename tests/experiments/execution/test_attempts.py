@@ -8,7 +8,7 @@ from experiments.bench.question import ask
 from experiments.catalogue import spec
 from experiments.execution.attempts import FAILURES, PEER_FAILURES, Attempts
 from experiments.jobs.attend import LaunchFailed
-from experiments.model.contender_names import OURS
+from experiments.model.contender_names import OURS, changed
 from experiments.model.launch import Cell, Launch, LeftOut
 from experiments.schedule.blocks import schedule
 
@@ -86,7 +86,7 @@ def test_an_mpi_as_it_comes_that_does_not_start_ends_the_bench() -> None:
     Attempts().refuse(launches("ucx")[0], loss(None))
 
 
-@pytest.mark.parametrize("contender", OURS)
+@pytest.mark.parametrize("contender", [*OURS, changed("HBMCOMM_FAN_IN", 4)])
 @pytest.mark.parametrize("setting", ["default", "sm"])
 def test_a_failure_of_ours_ends_the_bench_in_any_setting(contender: str, setting: str) -> None:
     with pytest.raises(LaunchFailed):

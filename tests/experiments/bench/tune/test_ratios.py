@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.bench.tune.ratios import compared, noise, paired, read
+from experiments.bench.tune.ratios import Contest, compared, noise, paired, read
 from experiments.bench.tune.trials import CHOICE, UP_TO, Cell, Trial
 
 CELLS = (Cell("bcast", 512, 512), Cell("bcast", 2048, 2048))
@@ -11,10 +11,10 @@ CROSSOVER = Trial("HBMCOMM_EAGER_BYTES", "bytes", 1024, UP_TO, (0, 32768), CELLS
 PUSH = Trial("HBMCOMM_PUSH_RANKS", "ranks", 8, CHOICE, (1,), CELLS)
 
 
-def launch(now: float, low: float, high: float) -> dict[tuple[str, Cell], dict[str, np.ndarray]]:
-    every = {"now": now, "0": low, "32768": high, "1": high}
-    times = {name: np.array([seconds]) for name, seconds in every.items()}
-    return {(trial.variable, cell): times for trial in (CROSSOVER, PUSH) for cell in CELLS}
+def launch(now: float, low: float, high: float) -> dict[Contest, dict[str, np.ndarray]]:
+    names = [*CROSSOVER.contenders, *PUSH.contenders[1:]]
+    times = dict(zip(names, map(np.atleast_1d, (now, low, high, high)), strict=True))
+    return {(False, cell.operation, cell.bytes): times for cell in CELLS}
 
 
 def test_a_drift_within_a_launch_does_not_show() -> None:
@@ -26,11 +26,10 @@ def test_a_drift_within_a_launch_does_not_show() -> None:
 def test_the_slowest_rank_counts_by_the_median_of_each_turn_and_warm_up_does_not() -> None:
     turns = [[1.0, 2.0], [9.0, 1.0], [3.0, 1.0], [5.0, 4.0], [4.0, 5.0], [6.0, 2.0]]
     seconds = np.array([[9.0, 9.0], *turns])
-    cell = {"variable": "HBMCOMM_X", "operation": "bcast", "bytes": 512, "at": 1024}
-    cell |= {"contender": "now", "samples": "a", "warmup": 1, "group": 1, "turn": 3}
-    found = read({"cells": [cell]}, {"a": seconds})
-    times = found["HBMCOMM_X", Cell("bcast", 512, 1024)]
-    assert {name: each.tolist() for name, each in times.items()} == {"now": [3.0, 5.0]}
+    cell = {"operation": "bcast", "bytes": 512, "buffers": "numpy", "transport": "direct"}
+    cell |= {"samples": "a", "warmup": 1, "group": 1, "turn": 3}
+    times = read({"cells": [cell]}, {"a": seconds})[True, "bcast", 512]
+    assert {name: each.tolist() for name, each in times.items()} == {"direct": [3.0, 5.0]}
 
 
 def test_above_one_the_way_under_test_is_faster() -> None:

@@ -1,6 +1,5 @@
-"""Rank program: each communicator of a launch has one threshold changed, over the same arrays."""
+"""Rank program: each changed contender has one threshold changed, over the same arrays."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -8,28 +7,35 @@ from pathlib import Path
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.bench.tune import program
-from experiments.bench.tune.schedule import Launch
+from experiments.model.contender_names import change
+from experiments.programs.contenders.entrants import Entrants
+from experiments.programs.launch_folder import read_launch
+from experiments.programs.measure.pools import Pools
 from hbmcomm.collectives.core import tuning
 
 COMM = MPI.COMM_WORLD
 before = dict(os.environ)
-launch = Launch.from_dict(json.loads((Path(sys.argv[1]) / "launch.json").read_text()))
-pools = {private: program._pool(COMM, launch, 0, private) for private in (False, True)}
-made = program._communicators(COMM, launch, pools)
-assert dict(os.environ) == before
+folder = Path(sys.argv[1])
+launch = read_launch(folder)
+pools, entrants = Pools(COMM, launch, 0), Entrants(COMM, launch, folder, os.sched_getaffinity(0))
 fields = {entry.variable: entry.field for entry in tuning.TABLE}
-plain = dict(pools[False].communicators["direct"]._state.tuning)
-assert len(made) == sum(len(trial.values) for trial in launch.trials) > 8
-for (variable, value), communicator in made.items():
-    theirs = dict(communicator._state.tuning)
-    expected = plain | {fields[variable]: int(value)}
+sources, seen = {}, 0
+for cell in launch.plan:
+    pool = pools.of(cell.memory)
+    sources[cell.buffers] = hbmcomm.source(pool.send)
+    found = change(cell.transport)
+    if found is None:
+        continue
+    variable, value = found
+    assert entrants.of(cell, pool)[1] is pool
+    theirs = entrants._changed[cell.transport, pool.kind]
+    expected = dict(pool.communicators["direct"]._state.tuning) | {fields[variable]: int(value)}
     expected["short_bytes"] = max(expected["short_bytes"], expected["eager_bytes"])
-    assert theirs == expected, (variable, value, theirs)
-    array = pools[False].send[:1024]
-    communicator.Bcast(array, 0)
-assert hbmcomm.source(pools[False].send) == "arena"
-assert hbmcomm.source(pools[True].send) is None
-for each in made.values():
-    each.Free()
+    assert dict(theirs._state.tuning) == expected, (variable, value)
+    theirs.Bcast(pool.send[:1024], 0)
+    seen += 1
+assert dict(os.environ) == before
+assert sources == {"arena": "arena", "numpy": None}
+assert len(entrants._changed) > 8 and seen > len(entrants._changed)
+entrants.close()
 print("ok")
