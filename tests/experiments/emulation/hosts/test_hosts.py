@@ -1,6 +1,7 @@
 """Hosts that are up: what they share, what their links carry, and that nothing of them stays."""
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -90,10 +91,11 @@ def test_hosts_may_have_different_numbers_of_ranks(hosts: MakeHosts, mpirun_on: 
     ]
 
 
-@pytest.fixture
-def streaming(hosts: MakeHosts) -> Iterator[Hosts]:
-    """Two hosts with links of 200 Mbit/s; n1 sends to n2 as fast as it can."""
-    made = hosts(2, rate="200mbit")
+@pytest.fixture(params=[("200mbit", "")])
+def streaming(hosts: MakeHosts, request: pytest.FixtureRequest) -> Iterator[Hosts]:
+    """Two hosts with links of a rate and a delay; n1 sends to n2 as fast as it can."""
+    rate, delay = request.param
+    made = hosts(2, rate=rate, delay=delay)
     program = [sys.executable, str(STREAM)]
     with (
         subprocess.Popen([*made.enter("n2"), *program, "take"], stdout=subprocess.PIPE) as taker,
@@ -123,6 +125,15 @@ def test_a_link_is_slowed_cut_and_mended_while_data_flow(streaming: Hosts) -> No
     streaming.slow("n2", "200mbit")
     streaming.mend("n2")
     wait_for(lambda: rate(streaming, 0.2) > 50, "flow after the cut", PATIENCE)
+
+
+@pytest.mark.parametrize("streaming", [("1gbit", "1ms")], indirect=True)
+def test_a_link_with_a_delay_passes_many_segments_at_once(streaming: Hosts) -> None:
+    """One by one they would cost so much CPU that ranks beside them lose packets."""
+    wait_for(lambda: streaming.traffic("n2").received > 16 * MIB, "flow", PATIENCE)
+    (link,) = json.loads(on(streaming, "n2", "ip -json -stats link show eth0"))
+    received = link["stats64"]["rx"]
+    assert received["bytes"] / received["packets"] > 4 * 1500
 
 
 ANSWER = """
