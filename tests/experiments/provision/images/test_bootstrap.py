@@ -1,5 +1,6 @@
 import os
 import platform
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -17,6 +18,8 @@ MIRROR = "http://mirror.example/debian"
 @pytest.fixture
 def etc(tmp_path):
     """apt's configuration of a Debian bookworm machine."""
+    if shutil.which("apt-get") is None:
+        pytest.skip("this machine has no apt")
     (tmp_path / "sources.list").write_text(f"deb {MIRROR} bookworm main\n")
     return tmp_path
 
