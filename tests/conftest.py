@@ -64,7 +64,7 @@ def start(
         folder: Takes what the ranks print.
         ranks: How many; with `hosts`, the host of each.
     """
-    prefix = prefix or mpi_provision.ensure(mpi, print, extras=EXTRAS)
+    prefix = prefix or _prefix(mpi)
     module = ["-m", program] if isinstance(program, str) else [str(program)]
     words = [f"{prefix}/bin/python", *module, *args]
     if hosts is None:
@@ -75,6 +75,13 @@ def start(
     if survivors:
         _let_survive(argv, mpi, prefix)
     return ended(Process(tuple(argv), variables | dict(env or {})), folder, timeout, code)
+
+
+@functools.cache
+def _prefix(mpi: str) -> Path:
+    prefix = mpi_provision.ensure(mpi, print)
+    mpi_provision.add(mpi, "tests", EXTRAS, print)
+    return prefix
 
 
 def _cores() -> int:

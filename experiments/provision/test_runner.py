@@ -108,4 +108,4 @@ def ensure_torch(root: Path = ROOT) -> None:
 
 
 def _install(group: str, root: Path) -> list[str]:
-    return mpi.install_command(Path(sys.executable), root, "--group", group)
+    return mpi.pip_command(Path(sys.executable), root, "install", "--group", group)

@@ -8,13 +8,12 @@ gloo it cannot after a shutdown with MPI, which counts as enabled still.
 import os
 import re
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from experiments.model.checkout import BUILD, ROOT
-from experiments.model.errors import ExperimentsError
 from experiments.model.systems.fusion import HOROVOD_FOLDER
 from experiments.processes import scratch
 from experiments.provision.wheels import mpi
@@ -45,11 +44,8 @@ PARTS = {  # Horovod's own variables
     "HOROVOD_WITHOUT_TENSORFLOW": "1",
     "HOROVOD_WITHOUT_MXNET": "1",
 }
-LINES = 5  # of a failed build's output
-
-
-class HorovodMissing(ExperimentsError):
-    """Horovod cannot be had or built; the text holds the last lines and the one thing to do."""
+LACK = "horovod cannot be had: {} failed"
+REMEDY = "see that pip reaches its registry, or leave out transport horovod"
 
 
 def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
@@ -58,7 +54,7 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
     A line says why it is left out where the MPI has no compiler or this machine no cmake.
 
     Raises:
-        HorovodMissing: pip cannot have its source, or it does not compile.
+        MpiMissing: pip cannot have its source, or it does not compile.
     """
     prefix = mpi.prefix(flavour, root)
     with scratch.locked(prefix, ".horovod.lock"):
@@ -73,10 +69,9 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
         with scratch.folder(BUILD, "horovod-") as folder:
             wheel = _wheel(prefix, folder, root)
             made = folder / HOROVOD_FOLDER
-            _run(
-                mpi.install_command(prefix / "bin/python", root, "--target", str(made), str(wheel)),
-                "installing it",
-            )
+            words = ("install", "--target", str(made), str(wheel))
+            install = mpi.pip_command(prefix / "bin/python", root, *words)
+            mpi.run(install, LACK.format("installing it"), REMEDY)
             shutil.move(made, target)
 
 
@@ -89,12 +84,9 @@ def _lack(prefix: Path) -> str:
 
 def _wheel(prefix: Path, folder: Path, root: Path) -> Path:
     """Horovod's wheel, for the MPI and the torch of an environment."""
-    python = str(prefix / "bin/python")
-    pip = [python, "-m", "pip", "--disable-pip-version-check"]
-    constraints = ["--constraint", str(root / "constraints.txt")]
-    alone = ["--no-deps", "--no-build-isolation"]
-    source_alone = ["--no-binary", NAME, *alone, *constraints]
-    _run([*pip, "download", "-q", *source_alone, "-d", str(folder), NAME], "fetching its source")
+    pip = partial(mpi.pip_command, prefix / "bin/python", root)
+    fetch = pip("download", "--no-deps", "-d", str(folder), "--no-binary", NAME, NAME)
+    mpi.run(fetch, LACK.format("fetching its source"), REMEDY)
     (packed,) = folder.glob("horovod-*.tar.gz")
     with tarfile.open(packed) as archive:
         archive.extractall(folder, filter="data")
@@ -102,30 +94,10 @@ def _wheel(prefix: Path, folder: Path, root: Path) -> Path:
     for name, (pattern, replacement) in CHANGES.items():
         text, found = re.subn(pattern, replacement, (source / name).read_text("utf-8"))
         if not found:
-            raise HorovodMissing(f"{name} of {source.name} is not as expected: see CHANGES")
+            raise mpi.MpiMissing(f"{name} of {source.name} is not as expected: see CHANGES")
         (source / name).write_text(text, encoding="utf-8")
     path = f"{prefix / 'bin'}{os.pathsep}{os.environ['PATH']}"  # mpicxx first
-    _run(
-        [*pip, "wheel", "-q", *alone, "-w", str(folder), str(source)],
-        "compiling it",
-        os.environ | PARTS | {"PATH": path},
-    )
+    make = pip("wheel", "--no-deps", "-w", str(folder), str(source))
+    mpi.run(make, LACK.format("compiling it"), REMEDY, PARTS | {"PATH": path})
     (wheel,) = folder.glob("horovod-*.whl")
     return wheel
-
-
-def _run(command: list[str], doing: str, environment: dict[str, str] | None = None) -> None:
-    done = subprocess.run(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        env=environment,
-    )
-    if done.returncode:
-        lines = "\n".join(done.stdout.strip().splitlines()[-LINES:])
-        raise HorovodMissing(
-            f"horovod cannot be had: {doing} ended with exit code {done.returncode}:\n{lines}\n"
-            "see that pip reaches its registry, or leave out transport horovod"
-        )

@@ -6,7 +6,7 @@ environments/mpi/mpiexec.py starts ranks from one.
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -18,10 +18,12 @@ from experiments.provision.wheels.wheelhouse import MPI_WHEELS
 
 STAMP = ".installed"
 BUILD_TOOLS = ("setuptools", "cffi")  # in an isolated build pip would take others than the pinned
+LINES = 5  # of a failed command's output
+REMEDY = "see that pip reaches its registry, then try again"
 
 
 class MpiMissing(ExperimentsError):
-    """The environment of an MPI could not be made; the text holds pip's last lines."""
+    """What ranks of an MPI need could not be made; the text holds pip's last lines."""
 
 
 def prefix(flavour: str, root: Path = ROOT) -> Path:
@@ -33,14 +35,8 @@ def prefix(flavour: str, root: Path = ROOT) -> Path:
     return Path(sys.prefix)
 
 
-def ensure(
-    flavour: str, say: Callable[[str], None], root: Path = ROOT, extras: Sequence[str] = ()
-) -> Path:
+def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> Path:
     """The environment of an MPI, made where it is missing or out of date.
-
-    Args:
-        extras: distributions that ranks need beside the project; the running environment is left
-            as it is.
 
     Raises:
         MpiMissing: pip could not make it.
@@ -48,22 +44,46 @@ def ensure(
     folder = prefix(flavour, root)
     if folder == Path(sys.prefix):
         return folder
-    wanted = pins(root, sys.version)
+    wanted, stamp = pins(root, sys.version), folder / STAMP
     python = folder / "bin/python"
-    stamp = folder / STAMP
     # pip inherits the lock, so the next process waits for pip if this one is killed
     with scratch.locked(folder.parent, f"{folder.name}.lock") as lock:
-        held = stamp.read_text(encoding="ascii").split() if stamp.is_file() else []
-        if held[:1] != [wanted]:
+        if not stamp.is_file() or not stamp.read_text(encoding="ascii").startswith(wanted):
             say(f"mpi: making an environment for {flavour}")
-            _run([sys.executable, "-m", "venv", "--clear", str(folder)], flavour, lock)
-            _run(install_command(python, root, *BUILD_TOOLS), flavour, lock)
-            _run(install_command(python, root, "--editable", f"{root}[{flavour}]"), flavour, lock)
-            held = [wanted]
-        if lacking := [each for each in extras if each not in held]:
-            _run(install_command(python, root, *lacking), flavour, lock)
-        stamp.write_text(" ".join([*held, *lacking]), encoding="ascii")
+            lack = f"the environment for {flavour} could not be made"
+            for command in (
+                [sys.executable, "-m", "venv", "--clear", str(folder)],
+                pip_command(python, root, "install", *BUILD_TOOLS),
+                pip_command(python, root, "install", "--editable", f"{root}[{flavour}]"),
+            ):
+                run(command, lack, pass_fds=(lock,))
+            stamp.write_text(wanted, encoding="ascii")
     return folder
+
+
+def add(
+    flavour: str,
+    what: str,
+    wanted: Iterable[str],
+    say: Callable[[str], None],
+    root: Path = ROOT,
+    remedy: str = REMEDY,
+) -> None:
+    """Install pinned distributions that ranks of an MPI need beside the project, if missing.
+
+    Args:
+        what: a name for all of them, as messages have it.
+
+    Raises:
+        MpiMissing: pip cannot have them.
+    """
+    folder = prefix(flavour, root)
+    with scratch.locked(folder, ".add.lock") as lock:
+        held = {name.lower() for name in distributions(folder)}
+        if lacking := sorted(set(wanted) - held):
+            say(f"{what}: installing {' and '.join(lacking)} for {flavour}")
+            command = pip_command(folder / "bin/python", root, "install", *lacking)
+            run(command, f"{what} cannot be installed for {flavour}", remedy, pass_fds=(lock,))
 
 
 def distributions(prefix: Path) -> dict[str, str]:
@@ -73,25 +93,37 @@ def distributions(prefix: Path) -> dict[str, str]:
     return dict(sorted(found, key=lambda each: each[0].lower()))
 
 
-def install_command(python: Path, root: Path, *wanted: str) -> list[str]:
-    """The command that installs pinned distributions into the environment of a Python."""
+def pip_command(python: Path, root: Path, verb: str, *words: str) -> list[str]:
+    """A command of an environment's pip, which takes distributions at pinned versions."""
     return [
-        *(str(python), "-m", "pip", "install", "-q"),
+        *(str(python), "-m", "pip", verb, "-q"),
         *("--disable-pip-version-check", "--constraint", str(root / "constraints.txt")),
         "--no-build-isolation",
-        *wanted,
+        *words,
     ]
 
 
-def _run(command: list[str], flavour: str, lock: int) -> None:
+def run(
+    command: list[str],
+    lack: str,
+    remedy: str = REMEDY,
+    variables: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+) -> None:
+    """Run a command that makes something for ranks.
+
+    Args:
+        lack: what there is not if it fails.
+        variables: beside those of this process.
+
+    Raises:
+        MpiMissing: it fails; with its last lines.
+    """
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = captured(command, env=clean, pass_fds=(lock,))
+    done = captured(command, env=clean | dict(variables or {}), pass_fds=pass_fds)
     if done.returncode:
-        lines = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
-        raise MpiMissing(
-            f"the environment for {flavour} could not be made:\n{lines}\n"
-            "see that pip reaches its registry, then try again"
-        )
+        lines = "\n".join((done.stderr or done.stdout).strip().splitlines()[-LINES:])
+        raise MpiMissing(f"{lack}:\n{lines}\n{remedy}")
 
 
 def pins(root: Path, python: str = "") -> str:

@@ -14,33 +14,33 @@ from experiments.provision.wheels import mpi
 
 def test_into_the_environment_of_an_mpi_go_pinned_versions_only() -> None:
     python, root = Path("/p/bin/python"), Path("/here")
-    line = " ".join(mpi.install_command(python, root, "--editable", "/here[impi]"))
+    line = " ".join(mpi.pip_command(python, root, "install", "--editable", "/here[impi]"))
     assert line == (
         "/p/bin/python -m pip install -q --disable-pip-version-check "
         "--constraint /here/constraints.txt --no-build-isolation --editable /here[impi]"
     )
 
 
-def test_what_a_caller_needs_beside_is_installed_once(tmp_path: Path) -> None:
+def test_what_a_caller_needs_beside_is_installed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "constraints.txt").write_text("")
-    (tmp_path / "pyproject.toml").write_text("")
     flavour = next(each for each in MPIS if mpi.prefix(each) != Path(sys.prefix))
     place = mpi.prefix(flavour, tmp_path)
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
-    stamp = place / mpi.STAMP
-    stamp.write_text(mpi.pins(tmp_path, sys.version))
-    extra = tmp_path / "extra-1-py3-none-any.whl"
-    with zipfile.ZipFile(extra, "w") as wheel:
+    with zipfile.ZipFile(tmp_path / "extra-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr(
             "extra-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: extra\nVersion: 1\n"
         )
         wheel.writestr("extra-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         wheel.writestr("extra-1.dist-info/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    lines: list[str] = []
     for _ in range(2):
-        assert mpi.ensure(flavour, pytest.fail, tmp_path, [str(extra)]) == place
-    shown = subprocess.run([place / "bin/pip", "show", "extra"], capture_output=True, check=False)
-    assert shown.returncode == 0
-    assert stamp.read_text().split() == [mpi.pins(tmp_path, sys.version), str(extra)]
+        mpi.add(flavour, "more", ["extra"], lines.append, tmp_path)
+    assert lines == [f"more: installing extra for {flavour}"]
+    assert mpi.distributions(place)["extra"] == "1"
 
 
 @pytest.mark.parametrize("flavour", MPIS)
@@ -90,7 +90,7 @@ def test_the_pip_of_a_killed_process_keeps_the_next_one_waiting(tmp_path: Path) 
         "from experiments.provision.wheels import mpi\n"
         f"with scratch.locked(Path({str(tmp_path)!r})) as lock:\n"
         "    print('alone', flush=True)\n"
-        "    mpi._run(['sleep', '2'], 'mpich', lock)\n"
+        "    mpi.run(['sleep', '2'], 'none', pass_fds=(lock,))\n"
     )
     command = [sys.executable, "-c", makes]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:
