@@ -94,19 +94,10 @@ def tag(mpi: str) -> str:
 
 
 def inputs_of(image: Image) -> str:
-    """Hash of the inputs of a harness image's disk."""
+    """A short hash of all that an image's disk depends on, but for the versions that apt has."""
     makers = [(path.name, path) for path in MAKERS]
-    return inputs_hash(image, [*_recipe(), *makers], seccomp.text())
-
-
-def inputs_hash(image: Image, files: list[tuple[str, Path]], rules: str) -> str:
-    """A short hash of everything that the disk depends on, except for the versions that apt has.
-
-    Args:
-        files: name and file of everything that takes part in making it.
-        rules: the text of the seccomp rules in it.
-    """
-    return digest(f"{image.id} {image.tag} {image.base} {rules}".encode(), files)[:16]
+    words = f"{image.id} {image.tag} {image.base} {seccomp.text()}"
+    return digest(words.encode(), [*_recipe(), *makers])[:16]
 
 
 def build_options(image: Image, inputs: str) -> dict[str, Any]:

@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+CHUNK = 2**20  # bytes: wheels can be large
+
 
 def digest(words: bytes, files: Iterable[tuple[str, Path]]) -> str:
     """SHA-256 in hex digits.
@@ -14,7 +16,10 @@ def digest(words: bytes, files: Iterable[tuple[str, Path]]) -> str:
     """
     found = hashlib.sha256(words)
     for name, path in files:
-        found.update(f"\0{name}\0".encode() + path.read_bytes())
+        found.update(f"\0{name}\0".encode())
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                found.update(chunk)
     return found.hexdigest()
 
 

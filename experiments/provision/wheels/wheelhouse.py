@@ -3,7 +3,6 @@
 Asks pip for them only when the sources or the pins changed. Knows nothing of images.
 """
 
-import hashlib
 import os
 import platform
 import re
@@ -96,7 +95,8 @@ def _filled(
                 _own_wheel(root, scratch_folder / "sources", wheels)
             scratch.settle(wheels, folder)
             scratch.remove_superseded(folder, scratch_folder)
-    return _wheelhouse(folder)
+    found = tuple(sorted(folder.glob("*.whl")))
+    return Wheelhouse(folder, found, digest(b"", ((wheel.name, wheel) for wheel in found)))
 
 
 def download_command(python: str, wanted: Iterable[str], folder: Path) -> list[str]:
@@ -165,14 +165,3 @@ def _sources(root: Path) -> Iterator[Path]:
     for path in sorted((root / PACKAGE).rglob("*")):
         if path.is_file() and not GENERATED.search(str(path)):
             yield path
-
-
-def _wheelhouse(folder: Path) -> Wheelhouse:
-    wheels = tuple(sorted(folder.glob("*.whl")))
-    found = hashlib.sha256()
-    for wheel in wheels:
-        with wheel.open("rb") as file:
-            found.update(
-                f"{wheel.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode()
-            )
-    return Wheelhouse(folder, wheels, found.hexdigest())

@@ -13,7 +13,7 @@ from docker.errors import ImageNotFound
 
 from experiments.guests import disk
 from experiments.guests.disk import GuestMissing
-from experiments.provision.images import bootstrap, building
+from experiments.provision.images import bootstrap, building, seccomp
 from experiments.provision.images.building import ImageBuildFailed
 from experiments.provision.images.image import Image, checkout
 from experiments.provision.packages import distro_releases
@@ -39,20 +39,25 @@ def test_the_file_system_is_asked_for_exactly_this() -> None:
     )
 
 
-def test_whatever_goes_into_the_disk_changes_its_name(tmp_path: Path) -> None:
-    recipe = [("init", tmp_path / "init")]
-    recipe[0][1].write_text("one")
-    first = disk.inputs_hash(IMAGE, recipe, "rules")
-    assert first == disk.inputs_hash(IMAGE, recipe, "rules")
+def test_whatever_goes_into_the_disk_changes_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tmp_path / "init"
+    recipe.write_text("one")
+    monkeypatch.setattr(disk, "RECIPE", tmp_path)
+    first = disk.inputs_of(IMAGE)
+    assert first == disk.inputs_of(IMAGE)
     others = [
-        disk.inputs_hash(replace(IMAGE, id="sha256:2"), recipe, "rules"),
-        disk.inputs_hash(replace(IMAGE, tag="hbmcomm:impi"), recipe, "rules"),
-        disk.inputs_hash(replace(IMAGE, base="debian:trixie"), recipe, "rules"),
-        disk.inputs_hash(IMAGE, [("start", recipe[0][1])], "rules"),
-        disk.inputs_hash(IMAGE, recipe, "other rules"),
+        disk.inputs_of(replace(IMAGE, id="sha256:2")),
+        disk.inputs_of(replace(IMAGE, tag="hbmcomm:impi")),
+        disk.inputs_of(replace(IMAGE, base="debian:trixie")),
     ]
-    recipe[0][1].write_text("two")
-    others.append(disk.inputs_hash(IMAGE, recipe, "rules"))
+    recipe = recipe.rename(tmp_path / "start")
+    others.append(disk.inputs_of(IMAGE))
+    recipe.write_text("two")
+    others.append(disk.inputs_of(IMAGE))
+    monkeypatch.setattr(seccomp, "text", lambda: "other rules")
+    others.append(disk.inputs_of(IMAGE))
     assert len({first, *others}) == 7
 
 
