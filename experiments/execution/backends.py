@@ -15,32 +15,21 @@ import docker
 from experiments.cluster import allocation, sites
 from experiments.console.stages import Stages
 from experiments.emulation import description
-from experiments.emulation.hosts import hosts, keepers
+from experiments.emulation.hosts import hosts
 from experiments.emulation.hosts.hosts import Hosts
 from experiments.execution.campaign_file import Request
 from experiments.guests import boot, disk
 from experiments.guests.boot import Guest
 from experiments.model.environment import BARE_HOST, DOCKER, PODMAN, EnvironmentId
+from experiments.model.errors import Missing
 from experiments.model.experiment import Experiment
 from experiments.model.systems.fusion import HOROVODS
 from experiments.processes import executables
 from experiments.provision import podman
 from experiments.provision.engines import engine
-from experiments.provision.images import bootstrap, image, unpacked
+from experiments.provision.images import image, unpacked
 from experiments.provision.images.image import Image
-from experiments.provision.qemu import qemu_binary
-from experiments.provision.wheels import horovod_of_ranks, mpi, torch_of_ranks, wheelhouse
-
-LACKS = (
-    engine.EngineMissing,
-    bootstrap.BaseMissing,
-    wheelhouse.WheelhouseIncomplete,
-    unpacked.UnpackingFailed,
-    disk.GuestMissing,
-    qemu_binary.QemuMissing,
-    keepers.HostsRefused,
-)
-"""What a machine may lack for a container; an image that does not build is a defect instead."""
+from experiments.provision.wheels import horovod_of_ranks, mpi, torch_of_ranks
 
 RUNTIMES = {
     "userland": ("unshare", "util-linux"),
@@ -103,7 +92,7 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
         for flavour in flavours:
             try:
                 mpi.ensure(flavour, stages.say)
-            except mpi.MpiMissing as lack:
+            except Missing as lack:
                 if not request.optional or len(found.missing) == len(flavours) - 1:
                     raise
                 found.missing[flavour] = f"left out, {lack}"
@@ -119,7 +108,7 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
         for environment in experiment.launches.environments:
             try:
                 preparation.equip(environment)
-            except LACKS as lack:
+            except Missing as lack:
                 if not request.optional:
                     raise
                 found.missing[str(environment)] = f"left out, {lack}"
@@ -140,7 +129,7 @@ class _Preparation:
     images: dict[str, Image] = field(default_factory=dict)
 
     def equip(self, environment: EnvironmentId) -> None:
-        """Raises one of LACKS where the environment cannot be had."""
+        """Raises Missing where the environment cannot be had."""
         if environment in (DOCKER, PODMAN):
             self.found.clients[environment] = self._reach(environment.kind)
             self._keep(environment, self._built if environment == DOCKER else self._brought)

@@ -92,7 +92,7 @@ def refuse(description: Description, base: str) -> None:
         base: base image: "auto", "bootstrap" or an image's name.
 
     Raises:
-        QemuMissing, GuestMissing, BootFailed: each says what to do.
+        Missing, BootFailed: each says what to do.
     """
     qemu_binary.version()
     disks.refuse(base)
@@ -125,7 +125,7 @@ def booted(
     The calling thread must outlive the block: QEMU ends with that thread (PR_SET_PDEATHSIG).
 
     Raises:
-        QemuMissing, BootFailed: each says what to do.
+        Missing, BootFailed: each says what to do.
     """
     with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as folder:
         accelerated = accelerator.best()

@@ -14,7 +14,7 @@ import docker
 
 from experiments.emulation.qemu_command import Disk
 from experiments.model.checkout import BUILD, ROOT
-from experiments.model.errors import ExperimentsError
+from experiments.model.errors import Missing
 from experiments.processes import executables, scratch
 from experiments.processes.captured import captured
 from experiments.processes.digest import digest
@@ -38,15 +38,11 @@ MAKERS = (Path(__file__), Path(exported.__file__))
 START_PATIENCE = 60  # seconds until a private engine answers
 
 
-class GuestMissing(ExperimentsError):
-    """The disk cannot be made; the text says why and the one thing to do."""
-
-
 def refuse(base: str) -> None:
-    """Raise GuestMissing if no guest can be made on this choice of base."""
+    """Raise Missing if no guest can be made on this choice of base."""
     suite = base_image.expected(base)
     if suite is not None and not suite.makes_guests:
-        raise GuestMissing(
+        raise Missing(
             f"the guest of an emulated machine needs a Debian base, and base {base} would be "
             f"{suite.image} here; add --base {distro_releases.GUESTS.image}"
         )
@@ -58,7 +54,7 @@ def ensure(
     """The disk with a harness image, made if it is missing or out of date.
 
     Raises:
-        GuestMissing, ImageBuildFailed, EngineMissing: each says what to do.
+        Missing, ImageBuildFailed: each says what to do.
     """
     inputs = inputs_of(image)
     with scratch.locked(DISKS):
@@ -81,7 +77,7 @@ def ensure(
                     ours = [f"{STAGE_LABEL}=guest", f"{CHECKOUT_LABEL}={checkout()}"]
                     client.images.prune(filters={"dangling": True, "label": ours})
             except OSError as error:
-                raise GuestMissing(
+                raise Missing(
                     f"the guest's disk could not be made in {DISKS}: {error}; it takes some 2 GiB: "
                     "see that there is room (df -h)"
                 ) from error
@@ -131,12 +127,12 @@ def _refuse_others(image: Image) -> None:
         ("unshare", "util-linux"),
     ):
         if executables.find(program) is None:
-            raise GuestMissing(
+            raise Missing(
                 f"the guest's disk needs {program}, which is not installed; "
                 f"sudo apt-get install -y {package}"
             )
     if os.geteuid() != 0:
-        raise GuestMissing(
+        raise Missing(
             "the guest's disk is not made yet, and making it needs root (its files are root's); "
             "run this once as root: sudo ./inv vm --machine plain --check "
             f"--mpi {image.mpi} --base {image.base}"
@@ -166,7 +162,7 @@ def _make(
     command = mkfs_command(tree, disk / "root.ext4")
     done = captured(command)
     if done.returncode:
-        raise GuestMissing(
+        raise Missing(
             f"mkfs.ext4 failed: {done.stderr.strip()}; see that the disk has room (df -h)"
         )
 
@@ -186,7 +182,7 @@ def private_engine(data: Path) -> Iterator[docker.DockerClient]:
     """A client of a private engine over a data folder.
 
     Raises:
-        GuestMissing: the engine does not start.
+        Missing: the engine does not start.
     """
     with scratch.folder(scratch.SHORT, "hbmcomm-engine-") as folder:
         daemon = dockerd.start(ENGINE_LOG, dockerd.private_command(data, folder))
@@ -194,7 +190,7 @@ def private_engine(data: Path) -> Iterator[docker.DockerClient]:
             client = engine.awaited(daemon, START_PATIENCE, f"unix://{folder}/socket")
             if client is None:
                 why = dockerd.complaint(ENGINE_LOG)
-                raise GuestMissing(
+                raise Missing(
                     f"the engine that fills the guest's disk does not start: {why}; "
                     f"read {ENGINE_LOG.parent.name}/{ENGINE_LOG.name}"
                 )

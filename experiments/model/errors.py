@@ -12,6 +12,13 @@ class SpecError(ExperimentsError):
     """An experiment, or a flag that changes one, says something that cannot be meant."""
 
 
+class Missing(ExperimentsError):
+    """This machine lacks what some arms need: a campaign can leave these arms out.
+
+    An image that does not build is a defect instead.
+    """
+
+
 class Misplaced(Exception):
     """A strict kind has pages elsewhere or unaccounted for: a launch measured there counts nothing.
 

@@ -126,7 +126,7 @@ def ensure_image(
     """The image for an MPI in Podman: copied from Docker if Docker answers, else built.
 
     Raises:
-        EngineMissing, BaseMissing, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
+        Missing, ImageBuildFailed: each says what to do.
     """
     source = engine.answering()
     if source is None:

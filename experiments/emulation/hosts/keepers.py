@@ -13,7 +13,7 @@ from pathlib import Path
 
 from experiments.emulation.hosts.plan import CONTROLLER, Plan
 from experiments.environments.namespaces import KINDS
-from experiments.model.errors import ExperimentsError
+from experiments.model.errors import Missing
 from experiments.processes import executables, tracking
 from experiments.programs.machine.facts import status
 
@@ -27,7 +27,7 @@ PATIENCE = 10.0  # seconds
 Process = subprocess.Popen[str]
 
 
-class HostsRefused(ExperimentsError):
+class HostsRefused(Missing):
     """This machine does not make emulated hosts; the text says why."""
 
 

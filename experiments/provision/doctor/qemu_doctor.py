@@ -5,6 +5,7 @@ absence is no fault.
 """
 
 from experiments.model.environment import machine_names
+from experiments.model.errors import Missing
 from experiments.provision.doctor.checks import Finding
 from experiments.provision.packages import distro_releases, system
 from experiments.provision.qemu import accelerator, qemu_binary
@@ -24,7 +25,7 @@ def emulated_machines() -> Finding:
         return Finding(NAME, f"missing: {names}", None, lack, remedy)
     try:
         version = qemu_binary.version()
-    except qemu_binary.QemuMissing as broken:
+    except Missing as broken:
         return Finding(NAME, "QEMU does not start", None, str(broken))
     found = f"{_brief(version)}, {HOW[accelerator.best()]}"
     suite = distro_releases.with_python(distro_releases.host_python())

@@ -17,7 +17,7 @@ from docker.constants import DEFAULT_TIMEOUT_SECONDS
 from docker.errors import DockerException
 
 from experiments.model.checkout import BUILD
-from experiments.model.errors import ExperimentsError
+from experiments.model.errors import Missing
 from experiments.processes import executables
 from experiments.processes.background import Process
 from experiments.provision.engines import dockerd, engine_refcount
@@ -29,7 +29,7 @@ POLL = 0.1  # seconds
 FAILURES = (DockerException, requests.RequestException)  # what the SDK raises
 
 
-class EngineMissing(ExperimentsError):
+class EngineMissing(Missing):
     """No container engine answers: the reason, and the one thing to do."""
 
     def __init__(self, lack: str, remedy: str) -> None:

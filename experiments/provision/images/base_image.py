@@ -12,9 +12,9 @@ import docker
 import requests
 from docker.errors import APIError, ContainerError, ImageNotFound
 
+from experiments.model.errors import Missing
 from experiments.provision.engines.engine import FAILURES
 from experiments.provision.images import bootstrap, removal
-from experiments.provision.images.bootstrap import BaseMissing
 from experiments.provision.packages import distro_releases
 
 AUTO, BOOTSTRAP = "auto", "bootstrap"
@@ -58,7 +58,7 @@ def ensure(client: docker.DockerClient, choice: str, progress: Callable[[str], N
         choice: "auto", "bootstrap", or the reference of an image.
 
     Raises:
-        BaseMissing: names what was tried.
+        Missing: names what was tried.
     """
     wanted = distro_releases.with_python(distro_releases.host_python())
     if choice == BOOTSTRAP:
@@ -71,7 +71,7 @@ def ensure(client: docker.DockerClient, choice: str, progress: Callable[[str], N
         return base or _bootstrapped(client, wanted, progress)
     base = _here(client, choice) or _pulled(client, choice, None, progress)
     if base is None:
-        raise BaseMissing(
+        raise Missing(
             f"base image {choice}: not here, and no registry gives it; "
             "leave --base out, or make one here with --base bootstrap"
         )
@@ -111,7 +111,7 @@ def _bootstrapped(
     """The base that is made here, now or before."""
     plan = bootstrap.recipe(wanted)
     if plan is None:
-        raise BaseMissing(
+        raise Missing(
             f"no base image: apt is not configured with a mirror of {wanted.distribution}; "
             "name an image that is here with --base IMAGE"
         )
@@ -133,7 +133,7 @@ def _python_of(client: docker.DockerClient, reference: str) -> str:
             remove=True,
         )
     except (ContainerError, APIError) as error:
-        raise BaseMissing(
+        raise Missing(
             f"base image {reference} does not run sh: {_reason(error)}; "
             "name a Debian or Ubuntu image"
         ) from error
@@ -143,7 +143,7 @@ def _python_of(client: docker.DockerClient, reference: str) -> str:
     version = re.fullmatch(r"3\.(\d+)", python)
     if not version or int(version[1]) < OLDEST_MINOR:
         known = ", ".join(suite.image for suite in distro_releases.SUITES)
-        raise BaseMissing(
+        raise Missing(
             f"base image {reference} offers Python '{answered}', 3.11 or later is needed; "
             f"name one such as {known}"
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 import docker
 
 from experiments.model.checkout import BUILD
-from experiments.model.errors import ExperimentsError
+from experiments.model.errors import Missing
 from experiments.processes import executables, scratch
 from experiments.processes.logs import last_lines
 from experiments.provision.images import building
@@ -35,10 +35,6 @@ LOG = BUILD / "bootstrap.log"
 SCRATCH = Path("/var/tmp")  # /tmp can be mounted nodev, and mmdebstrap makes device files
 RECIPE_LABEL = "hbmcomm.bootstrap"
 STAGE_LABEL = "hbmcomm.stage"
-
-
-class BaseMissing(ExperimentsError):
-    """There is no base image; the text names what was tried and the one thing to do."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,7 @@ def make(client: docker.DockerClient, plan: Recipe, progress: Callable[[str], No
     """Make the suite's root file system and import it as plan.suite.bootstrapped.
 
     Raises:
-        BaseMissing: mmdebstrap or, without root, newuidmap is not installed; mmdebstrap fails.
+        Missing: mmdebstrap or, without root, newuidmap is not installed; mmdebstrap fails.
     """
     _check_installed()
     progress(f"base: bootstrapping {plan.suite.name} from apt's mirror")
@@ -114,7 +110,7 @@ def _check_installed() -> None:
     if os.geteuid() != 0 and executables.find("newuidmap") is None:
         lacking.append("uidmap")  # the package of newuidmap
     if lacking:
-        raise BaseMissing(
+        raise Missing(
             f"no registry gives a base image, and making one here needs {' and '.join(lacking)}; "
             f"sudo apt-get install -y {' '.join(lacking)}"
         )
@@ -132,7 +128,7 @@ def _bootstrap(plan: Recipe, tar: Path) -> None:
             check=False,
         )
     if done.returncode != 0:
-        raise BaseMissing(
+        raise Missing(
             f"bootstrapping {plan.suite.name} failed: {''.join(last_lines(LOG, 1))}; "
             f"read {LOG.parent.name}/{LOG.name}, or name an image that is here with --base"
         )
@@ -145,9 +141,7 @@ def _import(client: docker.DockerClient, tar: Path, suite: Suite) -> None:
         str(tar), repository=suite.bootstrapped, changes=labels
     )
     if '"error"' in answer:
-        raise BaseMissing(
-            f"importing the base image failed: {answer.strip()}; is the disk full? df -h"
-        )
+        raise Missing(f"importing the base image failed: {answer.strip()}; is the disk full? df -h")
 
 
 def _hash(suite: Suite) -> str:

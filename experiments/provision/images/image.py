@@ -79,7 +79,7 @@ def ensure(
         torch: with torch, and with the C++ part of hbmcomm.torch.
 
     Raises:
-        EngineMissing, BaseMissing, WheelhouseIncomplete, ImageBuildFailed: each says what to do.
+        Missing, ImageBuildFailed: each says what to do.
     """
     foundation = base_image.ensure(client, base, progress)
     wheels = wheelhouse.ensure(foundation.python, mpi, progress)

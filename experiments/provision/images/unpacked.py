@@ -13,7 +13,7 @@ import docker
 
 from experiments.environments.docker import FOLDER
 from experiments.model.checkout import BUILD
-from experiments.model.errors import ExperimentsError
+from experiments.model.errors import Missing
 from experiments.processes import scratch
 from experiments.processes.whole_file import whole_file
 from experiments.provision.engines.engine import FAILURES
@@ -21,10 +21,6 @@ from experiments.provision.images import exported
 from experiments.provision.images.image import Image
 
 TREES = BUILD / "unpacked"
-
-
-class UnpackingFailed(ExperimentsError):
-    """The image could not be made a folder."""
 
 
 def folder(variant: str, trees: Path = TREES) -> Path:
@@ -41,7 +37,7 @@ def ensure(
     """The folder with the image's files and a mount point for a launch's folder, up to date.
 
     Raises:
-        UnpackingFailed: the engine or the disk refuses.
+        Missing: the engine or the disk refuses.
     """
     tree = folder(image.variant, trees)
     stamp = _stamp(tree)
@@ -58,7 +54,7 @@ def ensure(
             (incoming / FOLDER.strip("/")).mkdir()
         except (*FAILURES, OSError) as error:
             shutil.rmtree(incoming, ignore_errors=True)
-            raise UnpackingFailed(
+            raise Missing(
                 f"{image.tag} could not be unpacked to {tree}: {error}; see that the engine runs "
                 "(./inv doctor) and the disk has room (df -h)"
             ) from error
@@ -74,12 +70,12 @@ def recall(variant: str, trees: Path = TREES) -> Image:
     """The image that a folder was made of, where no engine is at hand to ask.
 
     Raises:
-        UnpackingFailed: there is none.
+        Missing: there is none.
     """
     try:
         text = _stamp(folder(variant, trees)).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise UnpackingFailed(
+        raise Missing(
             f"the image {variant} is not unpacked in {trees}: start the campaign on a machine with "
             "Docker that has the same folders, or name an image in [SITE.images] of sites.toml"
         ) from error

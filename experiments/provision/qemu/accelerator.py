@@ -37,7 +37,7 @@ def best() -> str:
 
 
 def runs(accelerator: str) -> bool:
-    """Whether QEMU runs a boot sector with an accelerator. QemuMissing where there is none."""
+    """Whether QEMU runs a boot sector with an accelerator. Missing where there is none."""
     disk = os.memfd_create("hbmcomm-boot")  # without a name that a kill could leave behind
     try:
         os.write(disk, boot_sector())

@@ -1,25 +1,21 @@
 """The installed QEMU: its path, its version, and the command that installs it."""
 
 from experiments.emulation import qemu_command
-from experiments.model.errors import ExperimentsError
+from experiments.model.errors import Missing
 from experiments.processes import executables
 from experiments.processes.captured import captured
 from experiments.provision.packages import system
-
-
-class QemuMissing(ExperimentsError):
-    """No QEMU is installed, or it does not start."""
 
 
 def program() -> str:
     """QEMU's path.
 
     Raises:
-        QemuMissing: naming the command that installs it.
+        Missing: naming the command that installs it.
     """
     found = executables.find(qemu_command.PROGRAM)
     if found is None:
-        raise QemuMissing(
+        raise Missing(
             f"emulated machines need {qemu_command.PROGRAM}, which is not installed; "
             f"sudo {system.remedy((system.QEMU,))}"
         )
@@ -30,7 +26,7 @@ def version() -> str:
     """The first line of QEMU's version text.
 
     Raises:
-        QemuMissing: it is not installed, or does not start; names the command that mends it.
+        Missing: it is not installed, or does not start; names the command that mends it.
     """
     command = [program(), "--version"]
     try:
@@ -39,7 +35,7 @@ def version() -> str:
     except OSError as error:
         errors, lines = str(error), []
     if not lines:
-        raise QemuMissing(
+        raise Missing(
             f"{command[0]} does not start: {errors.strip() or 'it prints nothing'}; "
             f"sudo {system.remedy((system.QEMU,))} --reinstall"
         )

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from experiments.model.checkout import BUILD, ROOT
+from experiments.model.errors import Missing
 from experiments.model.systems.fusion import HOROVOD_FOLDER
 from experiments.processes import scratch
 from experiments.provision.wheels import mpi
@@ -54,7 +55,7 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
     A line says why it is left out where the MPI has no compiler or this machine no cmake.
 
     Raises:
-        MpiMissing: pip cannot have its source, or it does not compile.
+        Missing: pip cannot have its source, or it does not compile.
     """
     prefix = mpi.prefix(flavour, root)
     with scratch.locked(prefix, ".horovod.lock"):
@@ -94,7 +95,7 @@ def _wheel(prefix: Path, folder: Path, root: Path) -> Path:
     for name, (pattern, replacement) in CHANGES.items():
         text, found = re.subn(pattern, replacement, (source / name).read_text("utf-8"))
         if not found:
-            raise mpi.MpiMissing(f"{name} of {source.name} is not as expected: see CHANGES")
+            raise Missing(f"{name} of {source.name} is not as expected: see CHANGES")
         (source / name).write_text(text, encoding="utf-8")
     path = f"{prefix / 'bin'}{os.pathsep}{os.environ['PATH']}"  # mpicxx first
     make = pip("wheel", "--no-deps", "-w", str(folder), str(source))

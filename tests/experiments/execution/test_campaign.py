@@ -17,12 +17,11 @@ from experiments.execution import backends, campaign, inventory, same_machine
 from experiments.execution.campaign_file import Request
 from experiments.execution.cleanup import watchdog
 from experiments.model.checkout import ROOT
-from experiments.model.errors import SpecError
+from experiments.model.errors import Missing, SpecError
 from experiments.model.experiment import Experiment
 from experiments.processes.digest import of_python
 from experiments.programs.machine import facts
 from experiments.provision.qemu import qemu_binary
-from experiments.provision.qemu.qemu_binary import QemuMissing
 from experiments.results import store
 from experiments.results.formats import FORMAT
 from experiments.results.store import ResultsError
@@ -93,7 +92,7 @@ def test_without_qemu_that_is_said_before_anything_is_built(
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     out, stages = tmp_path / "out", Stages()
-    with pytest.raises(QemuMissing, match=r"apt-get install .*qemu-system-x86"):
+    with pytest.raises(Missing, match=r"apt-get install .*qemu-system-x86"):
         campaign.run(asked("vm:plain"), Request(out), stages)
     assert stages.seconds == {}
     assert not out.exists()

@@ -28,6 +28,7 @@ from experiments.environments.vm import LAUNCHES, inside
 from experiments.guests import boot
 from experiments.guests import disk as disks
 from experiments.guests.boot import Guest
+from experiments.model.errors import Missing
 from experiments.provision.images.image import PREFIX, Image
 from experiments.provision.packages import system
 
@@ -44,7 +45,7 @@ def disk(engine: docker.DockerClient, image: Image) -> Disk:
         pytest.skip(str(lacking))
     try:
         return disks.ensure(engine, image)
-    except disks.GuestMissing as error:
+    except Missing as error:
         pytest.skip(str(error))
 
 

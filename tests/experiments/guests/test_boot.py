@@ -13,9 +13,9 @@ from experiments.emulation import description
 from experiments.emulation.qemu_command import Disk
 from experiments.guests import boot
 from experiments.guests.boot import BootFailed, Guest
+from experiments.model.errors import Missing
 from experiments.processes import executables
 from experiments.provision.qemu import qemu_binary
-from experiments.provision.qemu.qemu_binary import QemuMissing
 from tests.awaiting import alive, wait_for
 
 needs_guest = pytest.mark.container
@@ -112,7 +112,7 @@ def test_without_qemu_the_package_is_named(disk: Disk, monkeypatch: pytest.Monke
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(executables, "ADMINISTRATION", ())
     with (
-        pytest.raises(QemuMissing, match=r"apt-get install .*qemu-system-x86"),
+        pytest.raises(Missing, match=r"apt-get install .*qemu-system-x86"),
         boot.booted(description.load("plain"), disk),
     ):
         pass

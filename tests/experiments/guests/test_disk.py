@@ -12,7 +12,7 @@ import pytest
 from docker.errors import ImageNotFound
 
 from experiments.guests import disk
-from experiments.guests.disk import GuestMissing
+from experiments.model.errors import Missing
 from experiments.provision.images import bootstrap, building, seccomp
 from experiments.provision.images.building import ImageBuildFailed
 from experiments.provision.images.image import Image, checkout
@@ -93,7 +93,7 @@ def test_a_base_that_makes_no_guest_is_reported_before_anything_is_built(
 ) -> None:
     monkeypatch.setattr(distro_releases, "host_python", lambda: python)
     if refused:
-        with pytest.raises(GuestMissing, match=rf"{base} .*add --base debian:bookworm-slim$"):
+        with pytest.raises(Missing, match=rf"{base} .*add --base debian:bookworm-slim$"):
             disk.refuse(base)
     else:
         disk.refuse(base)
@@ -103,7 +103,7 @@ def test_so_is_a_base_that_would_be_bootstrapped(monkeypatch: pytest.MonkeyPatch
     for suite, refused in (("bookworm", False), ("noble", True)):
         plan = bootstrap.Recipe(distro_releases.named(suite), "a mirror")  # type: ignore[arg-type]
         monkeypatch.setattr(bootstrap, "recipe", lambda wanted, plan=plan: plan)
-        with pytest.raises(GuestMissing) if refused else contextlib.nullcontext():
+        with pytest.raises(Missing) if refused else contextlib.nullcontext():
             disk.refuse("bootstrap")
 
 
@@ -114,7 +114,7 @@ def test_who_is_not_root_is_reported_before_anything_is_built(
     monkeypatch.setattr(disk.os, "geteuid", lambda: 1000)
     nobody: Any = None  # an engine would be asked in vain
     how = r"needs root.*sudo ./inv vm .*--check --mpi mpich --base debian:bookworm-slim$"
-    with pytest.raises(GuestMissing, match=how):
+    with pytest.raises(Missing, match=how):
         disk.ensure(nobody, IMAGE)
 
 
@@ -156,7 +156,7 @@ def test_it_is_made_of_what_was_built_whoever_takes_the_name(
 
     monkeypatch.setattr(disk.building, "build", and_another)
     monkeypatch.setattr(disk.exported, "tree", tree)
-    with pytest.raises(GuestMissing, match="all that is asked"):
+    with pytest.raises(Missing, match="all that is asked"):
         disk.ensure(engine, image)
     assert [labels["hbmcomm.inputs"] for labels in exported] == [disk.inputs_of(image)]
 
@@ -217,7 +217,7 @@ def test_a_full_disk_is_reported_and_nothing_half_made_stays(
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "small", small], check=True)
     try:
         monkeypatch.setattr(disk, "DISKS", small / "guest")
-        with pytest.raises(GuestMissing, match=r"could not be made.*df -h"):
+        with pytest.raises(Missing, match=r"could not be made.*df -h"):
             disk.ensure(engine, image)
         assert [path.name for path in (small / "guest").iterdir()] == [".lock"]
     finally:

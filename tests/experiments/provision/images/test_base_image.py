@@ -2,15 +2,15 @@ import socket
 
 import pytest
 
+from experiments.model.errors import Missing
 from experiments.provision.images import base_image
-from experiments.provision.images.bootstrap import BaseMissing
 from experiments.provision.packages import distro_releases
 
 pytestmark = pytest.mark.container
 
 
 def test_an_image_that_nobody_has_is_named_with_the_way_out(engine):
-    with pytest.raises(BaseMissing, match=r"no-such-image:hbmcomm.*--base bootstrap"):
+    with pytest.raises(Missing, match=r"no-such-image:hbmcomm.*--base bootstrap"):
         base_image.ensure(engine, "no-such-image:hbmcomm", lambda line: None)
 
 
@@ -18,7 +18,7 @@ def test_a_registry_that_never_answers_is_given_up(engine):
     lines = []
     with socket.create_server(("127.0.0.1", 0)) as silent:
         reference = f"127.0.0.1:{silent.getsockname()[1]}/base:latest"
-        with pytest.raises(BaseMissing):
+        with pytest.raises(Missing):
             base_image.ensure(engine, reference, lines.append)
     assert lines == [f"base: no registry gives {reference}: no answer in time"]
 

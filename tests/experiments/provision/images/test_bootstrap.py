@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments.model.errors import Missing
 from experiments.processes import executables
 from experiments.provision.images import bootstrap
-from experiments.provision.images.bootstrap import BaseMissing, Recipe
+from experiments.provision.images.bootstrap import Recipe
 from experiments.provision.packages import distro_releases
 
 BOOKWORM, NOBLE, TRIXIE = distro_releases.SUITES
@@ -92,7 +93,7 @@ def test_a_failure_names_the_last_line_and_the_log(monkeypatch, tmp_path):
     stub.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(bootstrap, "LOG", tmp_path / "build" / "bootstrap.log")
-    with pytest.raises(BaseMissing, match=r"bookworm failed: E: no such suite; read build/boot"):
+    with pytest.raises(Missing, match=r"bookworm failed: E: no such suite; read build/boot"):
         bootstrap._bootstrap(Recipe(BOOKWORM, MIRROR), tmp_path / "base.tar")
 
 
@@ -108,5 +109,5 @@ def test_what_is_not_installed_is_named_with_the_command(monkeypatch, user, prog
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(executables, "find", lambda name: name if name in programs else None)
     advice = f"sudo apt-get install -y {lacking.replace(' and ', ' ')}"
-    with pytest.raises(BaseMissing, match=rf"needs {lacking}; {advice}$"):
+    with pytest.raises(Missing, match=rf"needs {lacking}; {advice}$"):
         bootstrap._check_installed()

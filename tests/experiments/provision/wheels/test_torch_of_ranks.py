@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.model.environment import MPIS
+from experiments.model.errors import Missing
 from experiments.provision.wheels import mpi, torch_of_ranks
 
 
@@ -19,7 +20,7 @@ def test_a_torch_that_pip_cannot_have_is_named_with_what_to_do(
     flavour = next(each for each in MPIS if mpi.prefix(each) != Path(sys.prefix))
     subprocess.run([sys.executable, "-m", "venv", mpi.prefix(flavour, tmp_path)], check=True)
     lines: list[str] = []
-    with pytest.raises(mpi.MpiMissing, match="PIP_FIND_LINKS") as caught:
+    with pytest.raises(Missing, match="PIP_FIND_LINKS") as caught:
         torch_of_ranks.ensure(flavour, lines.append, tmp_path)
     assert f"torch cannot be installed for {flavour}" in str(caught.value)
     assert lines == [f"torch: installing grpcio and ninja and protobuf and torch for {flavour}"]

