@@ -16,10 +16,6 @@ SYSTEMS = {
 SLURM = SYSTEMS["SLURM_JOB_ID"]
 
 
-class AllocationTooSmall(ExperimentsError):
-    """The allocation is not what the campaign asks for."""
-
-
 @dataclass(frozen=True)
 class Allocation:
     """A job's nodes.
@@ -46,19 +42,19 @@ def check(found: Allocation | None, asked: Launches) -> None:
     """Refuse a campaign that needs more nodes or another launcher than an allocation has.
 
     Raises:
-        AllocationTooSmall: with what to ask for.
+        ExperimentsError: with what to ask for.
     """
     if found is None:
-        raise AllocationTooSmall(
+        raise ExperimentsError(
             "this process runs in no allocation of a batch system, and the campaign needs "
             f"{asked.nodes} nodes: submit it with ./inv run, or hold an allocation"
         )
     if 0 < found.nodes < asked.nodes:
-        raise AllocationTooSmall(
+        raise ExperimentsError(
             f"{asked.nodes} nodes were asked for and job {found.job} has {found.nodes}: ask for "
             f"as many with --nodes {found.nodes}, or for a larger allocation"
         )
     if found.system != SLURM and asked.launcher == "srun":
-        raise AllocationTooSmall(
+        raise ExperimentsError(
             f"job {found.job} is one of {found.system}, which has no srun: pass --launcher mpiexec"
         )

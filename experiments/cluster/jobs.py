@@ -18,20 +18,16 @@ SILENT = 120.0  # seconds without an answer of Slurm after which a job is no lon
 ENDING = 60.0  # seconds in which a job that was cancelled ends
 
 
-class SlurmRefused(ExperimentsError):
-    """Slurm is not there, or does not take a job."""
-
-
 def submit(script: str) -> str:
     """Submit a script; the job's number.
 
     Raises:
-        SlurmRefused: with Slurm's own words.
+        ExperimentsError: with Slurm's own words.
     """
     done = _slurm(["sbatch", "--parsable"], script)
     if done.returncode:
         *_, why = ["no reason was given", *done.stderr.strip().splitlines()]
-        raise SlurmRefused(
+        raise ExperimentsError(
             f"sbatch does not take the job: {why}; see the site's table in sites.toml, and the "
             "script with --dry-run"
         )
@@ -69,7 +65,7 @@ def follow(
         say: takes what the job waits for, whenever that changes.
 
     Raises:
-        SlurmRefused: Slurm does not answer any more; the job goes on without this process.
+        ExperimentsError: Slurm does not answer any more; the job goes on without this process.
     """
     tail, said = _Tail(log, show), ""
     since = answered = time.monotonic()
@@ -85,7 +81,7 @@ def follow(
             found = state(job)
             if found is None:
                 if now - answered > SILENT:
-                    raise SlurmRefused(
+                    raise ExperimentsError(
                         f"Slurm does not answer for {now - answered:.0f} s; job {job} goes on "
                         f"without this process: see `squeue --job {job}`"
                     )
@@ -123,7 +119,7 @@ class _Tail:
 def _slurm(words: Sequence[str], text: str | None = None) -> Ended:
     program = executables.find(words[0])
     if program is None:
-        raise SlurmRefused(
+        raise ExperimentsError(
             f"{words[0]} is not installed here, so that no job can be submitted: use a login node "
             "of the cluster, or an allocation that you hold"
         )

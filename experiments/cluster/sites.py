@@ -39,10 +39,6 @@ def _for(*known: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-class SiteMissing(ExperimentsError):
-    """The site that was asked for is not in the file, or it is not clear which one is meant."""
-
-
 class Site(Form):
     """One cluster, as its users reach it.
 
@@ -104,11 +100,11 @@ def load(name: str, file: Path) -> tuple[str, Site]:
         name: "" for the only site there; where there is no file, for one without any option.
 
     Raises:
-        SiteMissing, SpecError: with what was found and what to write.
+        ExperimentsError: with what was found and what to write.
     """
     if not file.is_file():
         if name:
-            raise SiteMissing(
+            raise ExperimentsError(
                 f"site {name!r} was asked for and there is no {file}; write it: docs/clusters.md "
                 "has examples"
             )
@@ -118,10 +114,10 @@ def load(name: str, file: Path) -> tuple[str, Site]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{file} is not valid TOML: {error}; mend that line") from error
     if not name and len(tables) != 1:
-        raise SiteMissing(
+        raise ExperimentsError(
             f"{file} has {len(tables)} sites, {', '.join(tables)}; name one with --site"
         )
     chosen = name or next(iter(tables))
     if chosen not in tables:
-        raise SiteMissing(f"{file}: {unknown('site', chosen, tables)}")
+        raise ExperimentsError(f"{file}: {unknown('site', chosen, tables)}")
     return chosen, read(Site, tables[chosen], f"{file} [{chosen}]")

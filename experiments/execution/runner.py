@@ -44,9 +44,10 @@ class Runner:
         """Run them all; what failed, one message each, which `--resume` tries again.
 
         Raises:
-            LaunchFailed: outside containers; EngineLost, MachineGone: finished launches stay,
-                `--resume` completes.
+            LaunchFailed: outside containers.
             ResultsError: when a launch's result does not fit those before it.
+            ExperimentsError: an engine or a machine is gone. Finished launches stay, `--resume`
+                completes.
         """
         store.withdraw_torn(self._folder)
         finished = store.finished(self._folder)

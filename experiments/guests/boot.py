@@ -35,10 +35,6 @@ ROOM = 64 * MIB  # bytes; an engine in the guest and three containers wrote 3 Mi
 START_ENGINE = "/usr/local/lib/guest/start-engine"
 
 
-class BootFailed(ExperimentsError):
-    """The machine does not boot; the text holds the last lines of its console."""
-
-
 @dataclass(frozen=True)
 class Guest:
     """A booted machine.
@@ -80,7 +76,7 @@ class Guest:
         with self.agent() as connection:
             found = connection.run(START_ENGINE, patience=ENGINE_PATIENCE)
         if found.code:
-            raise BootFailed(
+            raise ExperimentsError(
                 f"the engine in {self.description.name} does not start: {found.output.strip()}"
             )
 
@@ -92,13 +88,13 @@ def refuse(description: Description, base: str) -> None:
         base: base image: "auto", "bootstrap" or an image's name.
 
     Raises:
-        Missing, BootFailed: each says what to do.
+        ExperimentsError: with what to do.
     """
     qemu_binary.version()
     disks.refuse(base)
     wanted = description.memory_bytes + sum(device.given_bytes for device in description.dax)
     if wanted > MEMORY:
-        raise BootFailed(
+        raise ExperimentsError(
             f"{description.name} has {wanted // MIB} MiB of memory and this machine "
             f"{MEMORY // MIB} MiB; make its nodes smaller"
         )
@@ -106,11 +102,11 @@ def refuse(description: Description, base: str) -> None:
     try:
         free = shutil.disk_usage(writes).free
     except OSError as error:
-        raise BootFailed(
+        raise ExperimentsError(
             f"what a guest writes is kept in {writes}: {error.strerror}; set TMPDIR to a folder"
         ) from None
     if free < ROOM:
-        raise BootFailed(
+        raise ExperimentsError(
             f"what a guest writes is kept in {writes}, which has {free // MIB} MiB left and needs "
             f"{ROOM // MIB}; make room, or set TMPDIR to another folder"
         )
@@ -125,7 +121,7 @@ def booted(
     The calling thread must outlive the block: QEMU ends with that thread (PR_SET_PDEATHSIG).
 
     Raises:
-        Missing, BootFailed: each says what to do.
+        ExperimentsError: with what to do.
     """
     with scratch.folder(scratch.SHORT, "hbmcomm-guest-") as folder:
         accelerated = accelerator.best()
@@ -181,7 +177,7 @@ def _await(guest: Guest, log: Path) -> None:
             return
     errors = log.read_text(encoding="utf-8", errors="replace").strip()
     what = "ended" if guest.process.poll() is not None else f"is silent for {PATIENCE:.0f} s"
-    raise BootFailed(
+    raise ExperimentsError(
         f"the emulated machine {guest.description.name} {what} while it booted: "
         f"{errors or 'QEMU printed nothing'}{_last_words(guest.console)}"
     )

@@ -21,7 +21,7 @@ from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.environments.vm import LAUNCHES, inside
 from experiments.guests import boot, disk
-from experiments.guests.boot import BootFailed, Guest
+from experiments.guests.boot import Guest
 from experiments.jobs.execute import execute
 from experiments.model.environment import machine_names
 from experiments.model.errors import ExperimentsError
@@ -66,7 +66,7 @@ def check(name: str, mpi: str, base: str, stages: Stages) -> tuple[Row, ...]:
     """Compare a machine with its description, and the pages of each kind with its nodes.
 
     Raises:
-        BootFailed: the check itself failed; with its last lines.
+        ExperimentsError: the check itself failed; with its last lines.
     """
     with _booted(name, mpi, base, stages) as booted, stages.stage("check"):
         return checked(booted, mpi)
@@ -88,7 +88,7 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
         code = execute(inside(booted.socket, folder, words), log, None, lambda: None)
         found = folder / question.FOUND
         if code or not found.exists():
-            raise BootFailed(
+            raise ExperimentsError(
                 f"the check in {machine.name} ended with code {code}; its last lines:\n"
                 + "\n".join(f"    {line}" for line in last_lines(log, LAST_LINES))
             )

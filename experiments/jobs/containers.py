@@ -24,10 +24,6 @@ class ContainerRefused(ExperimentsError):
     """The engine works and does not want this container: its cpuset, a device, a limit."""
 
 
-class ImageGone(ExperimentsError):
-    """The image that the campaign began with has been removed."""
-
-
 @contextlib.contextmanager
 def started(command: Container, client: docker.DockerClient) -> Iterator[Any]:
     """The SDK's container, started.
@@ -126,12 +122,12 @@ def _acceptance() -> Iterator[None]:
 
     Raises:
         ContainerRefused: with the engine's own words.
-        ImageGone: there is nothing to make a container from.
+        ExperimentsError: there is nothing to make a container from.
     """
     try:
         yield
     except docker.errors.ImageNotFound as error:
-        raise ImageGone(
+        raise ExperimentsError(
             f"the engine no longer has the image: {error.explanation}; finished launches are kept: "
             "--resume makes it again and goes on"
         ) from error

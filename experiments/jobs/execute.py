@@ -21,10 +21,6 @@ from experiments.provision.engines.engine import FAILURES
 TICK = 0.1  # seconds between two looks
 
 
-class EngineLost(ExperimentsError):
-    """The container engine stopped answering."""
-
-
 class MachineGone(ExperimentsError):
     """A machine that a launch runs on, or what ends launches there, is gone."""
 
@@ -41,7 +37,7 @@ def execute(
     `tick` is called every TICK seconds; what it raises, Ctrl-C included, ends the command.
 
     Raises:
-        EngineLost: when the engine fails while the container runs.
+        ExperimentsError: when the engine fails while the container runs.
     """
     with running(command, log, client) as poll:
         while (code := poll()) is None:
@@ -55,14 +51,16 @@ def running(command: Command, log: Path, client: "docker.DockerClient | None") -
     """A command from its start to the end of the block, which ends it; output goes to `log`.
 
     Raises:
-        EngineLost: when the engine fails while the container runs.
+        ExperimentsError: when the engine fails while the container runs.
     """
     if isinstance(command, Process):
         with _process(command, log) as poll:
             yield poll
         return
     if client is None:
-        raise EngineLost("a container was asked for and no engine is connected; see invoke doctor")
+        raise ExperimentsError(
+            "a container was asked for and no engine is connected; see invoke doctor"
+        )
     try:
         with contextlib.ExitStack() as stack:
             if isinstance(command, Container):
@@ -72,7 +70,7 @@ def running(command: Command, log: Path, client: "docker.DockerClient | None") -
                 yield stack.enter_context(_process(process, log))
     except FAILURES as error:
         why, *_ = [*str(error).splitlines(), type(error).__name__]
-        raise EngineLost(
+        raise ExperimentsError(
             f"the container engine failed: {why[:200]}; finished launches are kept: see that "
             "it runs (invoke doctor), then complete the campaign with --resume"
         ) from error

@@ -30,10 +30,6 @@ UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 SIOCGIFADDR = 0x8915  # netdevice(7): the address of an interface
 
 
-class TooManyRanks(ExperimentsError):
-    """This process may not open a connection for every rank."""
-
-
 class NodeLost(Lost):
     """A node that ranks of a launch run on no longer answers."""
 
@@ -61,7 +57,7 @@ class Sockets(contextlib.ExitStack):
         """Connect the ranks that wait for orders; whether all do.
 
         Raises:
-            TooManyRanks: the launches that are alive have more than this process may open files.
+            ExperimentsError: launches that are alive have more than this process may open files.
         """
         with contextlib.suppress(BlockingIOError):
             while len(self._connections) < self._ranks:
@@ -82,7 +78,7 @@ class Sockets(contextlib.ExitStack):
         except OSError as error:
             if error.errno != errno.EMFILE:
                 raise
-        raise TooManyRanks(
+        raise ExperimentsError(
             "taking turns needs an open file for every rank of a block's launches, and this "
             f"process may open {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}: raise the limit "
             "(ulimit -Hn), or write turns = false for the site"

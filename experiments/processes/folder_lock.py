@@ -26,10 +26,6 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # of a file system wi
 Facts = dict[str, Any]
 
 
-class FolderTaken(ExperimentsError):
-    """Another driver measures into the folder, or the watchdog of a killed one does not end."""
-
-
 class FolderLock:
     """A results folder's lock, held until it is released, by every process that inherits it.
 
@@ -74,7 +70,7 @@ def take(folder: Path, say: Callable[[str], None]) -> FolderLock:
     """Lock a results folder, made if it is missing; waits for the watchdog of a killed driver.
 
     Raises:
-        FolderTaken: naming the other driver and what to do.
+        ExperimentsError: naming the other driver and what to do.
     """
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
@@ -108,21 +104,21 @@ def _refuse(folder: Path, facts: Facts, waited: float) -> None:
     """Fail where waiting does not help."""
     if not facts:
         if waited > NOTE_PATIENCE:
-            raise FolderTaken(f"{folder} is locked ({folder / NAME}); name another --out")
+            raise ExperimentsError(f"{folder} is locked ({folder / NAME}); name another --out")
         return
     pid = facts["driver"].partition(".")[0]
     if facts["place"] != pid_namespace():
-        raise FolderTaken(
+        raise ExperimentsError(
             f"a driver on another machine or in a container ({facts['host']}, process {pid}) "
             f"measures into {folder}; let it finish, or name another --out"
         )
     if _alive(facts):
-        raise FolderTaken(
+        raise ExperimentsError(
             f"another driver (process {pid}) measures into {folder}; let it finish or end it "
             f"(kill {pid}), or name another --out"
         )
     if waited > PATIENCE:
-        raise FolderTaken(
+        raise ExperimentsError(
             f"what a killed driver (process {pid}) left of {folder} is not cleared away after "
             f"{PATIENCE:.0f} s; see that the container engine answers (./inv doctor), try again"
         )

@@ -29,10 +29,6 @@ print(json.dumps({"vendor": MPI.get_vendor()[0], "versions": versions.versions()
 PATIENCE = 120.0  # seconds; file systems of clusters are slow to start Python
 
 
-class SiteRefused(ExperimentsError):
-    """The environment cannot run the host arm, or the campaign cannot have it."""
-
-
 @dataclass(frozen=True)
 class SitePython:
     """The MPI of an environment, one of MPIS; versions of its Python and packages, by name."""
@@ -48,19 +44,19 @@ def ready(folder: Path, experiment: Experiment, say: Callable[[str], None]) -> S
         say: takes what is done to compare it with what containers hold.
 
     Raises:
-        SiteRefused: it lacks something, has another MPI than was asked for, or arms in containers
-            would hold another MPI, mpi4py or NumPy.
+        ExperimentsError: it lacks something, has another MPI than was asked for, or arms in
+            containers would hold another MPI, mpi4py or NumPy.
     """
     asked = experiment.launches
     elsewhere = [each for each in asked.environments if each.is_emulated or each.on_hosts]
     if elsewhere:
-        raise SiteRefused(
+        raise ExperimentsError(
             f"--python is for arms on this machine or on nodes, and the campaign runs on "
             f"{elsewhere[0]}: leave it out"
         )
     found = ask(folder)
     if asked.mpis != (found.flavour,):
-        raise SiteRefused(
+        raise ExperimentsError(
             f"{folder} holds {found.versions['mpi']} and the campaign asks for "
             f"{', '.join(asked.mpis)}: pass --mpi {found.flavour}"
         )
@@ -75,24 +71,24 @@ def ask(folder: Path) -> SitePython:
     """What an environment holds; starts its Python, and no MPI.
 
     Raises:
-        SiteRefused: there is none, or it cannot import what ranks need.
+        ExperimentsError: there is none, or it cannot import what ranks need.
     """
     python = folder / "bin/python"
     if not os.access(python, os.X_OK):
-        raise SiteRefused(f"--python {folder} is no environment: there is no {python}")
+        raise ExperimentsError(f"--python {folder} is no environment: there is no {python}")
     try:
         done = captured([python, "-c", PROBE], env={**os.environ, **variables()}, timeout=PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SiteRefused(f"{python} does not answer: {error}") from error
+        raise ExperimentsError(f"{python} does not answer: {error}") from error
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no error was printed"])[-1]
-        raise SiteRefused(
+        raise ExperimentsError(
             f"{python} cannot run ranks: {last}; it needs numpy, cffi and mpi4py built against the "
             "site's MPI, and the modules of that MPI loaded"
         )
     values: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if values["vendor"] not in VENDORS:
-        raise SiteRefused(
+        raise ExperimentsError(
             f"mpi4py of {folder} is built against {values['vendor']}; known are "
             f"{', '.join(VENDORS)}: choose an environment with one of these"
         )
@@ -117,7 +113,7 @@ def _refuse_others(folder: Path, found: SitePython, ours: SitePython, names: lis
         if found.versions[name] != ours.versions[name]
     ]
     if differing:
-        raise SiteRefused(
+        raise ExperimentsError(
             f"arms that hold different software cannot be compared: {'; '.join(differing)}. "
             f"Measure {folder} in a campaign without {', '.join(names)}"
         )

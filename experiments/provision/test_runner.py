@@ -25,10 +25,6 @@ STAMP = ".test-tools"
 TORCH_STAMP = ".test-torch"
 
 
-class SuiteFailed(ExperimentsError):
-    """A check or a test failed; the output above has the details."""
-
-
 def commands(marks: str, cores: int) -> list[list[str]]:
     """What is run with `python -m`, in order.
 
@@ -52,7 +48,7 @@ def run(wanted: Sequence[Sequence[str]], root: Path = ROOT) -> None:
     """Every command in its turn; pytest's parts all run, whatever one of them finds.
 
     Raises:
-        SuiteFailed: commands failed, or no test was chosen in any part.
+        ExperimentsError: commands failed, or no test was chosen in any part.
     """
     failed: list[str] = []
     chosen = False
@@ -67,9 +63,9 @@ def run(wanted: Sequence[Sequence[str]], root: Path = ROOT) -> None:
             if not tests:
                 break
     if failed:
-        raise SuiteFailed("\n".join(failed))
+        raise ExperimentsError("\n".join(failed))
     if not chosen:
-        raise SuiteFailed("test: no test has these marks; see them: pytest --markers")
+        raise ExperimentsError("test: no test has these marks; see them: pytest --markers")
 
 
 def ensure_tools(root: Path = ROOT) -> None:

@@ -70,7 +70,7 @@ def watching(folder: Path, say: Callable[[str], None]) -> Iterator[FolderLock]:
     All processes that are started in the block carry this driver's mark and end with it.
 
     Raises:
-        FolderTaken: another driver has locked it.
+        ExperimentsError: another driver has locked it.
     """
     lock = folder_lock.take(folder, say)
     try:

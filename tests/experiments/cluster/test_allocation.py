@@ -3,7 +3,8 @@
 import pytest
 
 from experiments.cluster import allocation
-from experiments.cluster.allocation import Allocation, AllocationTooSmall
+from experiments.cluster.allocation import Allocation
+from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Launches
 
 
@@ -34,7 +35,7 @@ def test_a_job_is_known_by_its_variables(
 def test_a_campaign_that_does_not_fit_is_refused(
     found: Allocation | None, asked: Launches, message: str
 ) -> None:
-    with pytest.raises(AllocationTooSmall, match=message):
+    with pytest.raises(ExperimentsError, match=message):
         allocation.check(found, asked)
 
 

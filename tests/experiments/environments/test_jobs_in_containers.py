@@ -17,10 +17,11 @@ import pytest
 from experiments.environments.docker import LABEL, Docker
 from experiments.environments.layouts import SEVERAL
 from experiments.environments.process import Job
-from experiments.jobs.containers import ContainerRefused, ImageGone
+from experiments.jobs.containers import ContainerRefused
 from experiments.jobs.execute import execute
 from experiments.model.checkout import ROOT
 from experiments.model.environment import DOCKER, MPIS, EnvironmentId
+from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Measurement
 from experiments.model.launch import Cell
 from experiments.processes import tracking
@@ -218,7 +219,7 @@ def test_a_container_that_is_refused_takes_the_others_with_it(prepared: Prepare)
     job = prepared("per-rank", "openmpi")
     first, second = job.job.containers
     job.job = replace(job.job, containers=(first, replace(second, image="hbmcomm:nowhere")))
-    with pytest.raises(ImageGone, match="No such image"):
+    with pytest.raises(ExperimentsError, match="No such image"):
         job.run()
 
 

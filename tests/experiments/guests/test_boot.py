@@ -12,8 +12,8 @@ import pytest
 from experiments.emulation import description
 from experiments.emulation.qemu_command import Disk
 from experiments.guests import boot
-from experiments.guests.boot import BootFailed, Guest
-from experiments.model.errors import Missing
+from experiments.guests.boot import Guest
+from experiments.model.errors import ExperimentsError, Missing
 from experiments.processes import executables
 from experiments.provision.qemu import qemu_binary
 from tests.awaiting import alive, wait_for
@@ -62,7 +62,7 @@ def test_a_disk_that_is_none_is_reported_with_the_last_words(disk: Disk, tmp_pat
     empty.write_bytes(b"\0" * 2**20)
     broken = dataclasses.replace(disk, image=empty)
     with (
-        pytest.raises(BootFailed, match=r"(?s)plain ended while it booted.*last words"),
+        pytest.raises(ExperimentsError, match=r"(?s)plain ended while it booted.*last words"),
         boot.booted(description.load("plain"), broken),
     ):
         pass
@@ -76,7 +76,8 @@ def test_a_machine_larger_than_this_one_is_reported_before_anything_is_made(
     monkeypatch.setattr(boot, "MEMORY", plain.memory_bytes)
     boot.refuse(plain, "debian:bookworm-slim")
     monkeypatch.setattr(boot, "MEMORY", plain.memory_bytes - 2**20)
-    with pytest.raises(BootFailed, match=r"plain has (\d+) MiB .* this machine \d+ MiB; make its"):
+    refusal = r"plain has (\d+) MiB .* this machine \d+ MiB; make its"
+    with pytest.raises(ExperimentsError, match=refusal):
         boot.refuse(plain, "debian:bookworm-slim")
 
 
@@ -88,10 +89,11 @@ def test_where_a_guest_writes_there_must_be_room(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     boot.refuse(plain, "debian:bookworm-slim")
     monkeypatch.setattr(boot, "ROOM", 2**60)
-    with pytest.raises(BootFailed, match=f"kept in {tmp_path}, which has .*; make room, or set"):
+    refusal = f"kept in {tmp_path}, which has .*; make room, or set"
+    with pytest.raises(ExperimentsError, match=refusal):
         boot.refuse(plain, "debian:bookworm-slim")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
-    with pytest.raises(BootFailed, match="gone: No such file or directory; set TMPDIR"):
+    with pytest.raises(ExperimentsError, match="gone: No such file or directory; set TMPDIR"):
         boot.refuse(plain, "debian:bookworm-slim")
 
 
@@ -101,7 +103,7 @@ def test_a_machine_that_qemu_refuses_is_reported_in_its_words_alone(
 ) -> None:
     monkeypatch.setattr(boot.qemu_command, "arguments", lambda *asked: ["qemu", "-no-such-option"])
     with (
-        pytest.raises(BootFailed, match=r"while it booted: .*-no-such-option.*option$"),
+        pytest.raises(ExperimentsError, match=r"while it booted: .*-no-such-option.*option$"),
         boot.booted(description.load("plain"), disk),
     ):
         pass

@@ -18,8 +18,9 @@ import pytest
 
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Container, Process
-from experiments.jobs.containers import ContainerRefused, ImageGone
-from experiments.jobs.execute import EngineLost, MachineGone, execute
+from experiments.jobs.containers import ContainerRefused
+from experiments.jobs.execute import MachineGone, execute
+from experiments.model.errors import ExperimentsError
 from experiments.processes import tracking
 from experiments.provision.wheels import mpi
 from tests.awaiting import alive
@@ -152,7 +153,7 @@ def test_a_process_that_ignores_the_request_to_end_is_ended(tmp_path: Path) -> N
 
 
 def test_a_container_without_an_engine_is_an_error_that_names_doctor(tmp_path: Path) -> None:
-    with pytest.raises(EngineLost, match="invoke doctor"):
+    with pytest.raises(ExperimentsError, match="invoke doctor"):
         execute(Container("image", ("true",), {}), tmp_path / "log", None, never)
 
 
@@ -250,7 +251,7 @@ def test_a_process_whose_environment_is_empty_while_it_executes_is_ended_too(
 @pytest.mark.parametrize(
     ("name", "options", "error", "words"),
     [
-        ("hbmcomm:nowhere", {}, ImageGone, "No such image.*--resume makes it again"),
+        ("hbmcomm:nowhere", {}, ExperimentsError, "No such image.*--resume makes it again"),
         ("hbmcomm:openmpi", {"cpuset_cpus": "4096"}, ContainerRefused, "CPUs"),
     ],
 )

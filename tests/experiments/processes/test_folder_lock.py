@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from experiments.model.errors import ExperimentsError
 from experiments.processes import folder_lock, tracking
-from experiments.processes.folder_lock import FolderTaken
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ def test_a_second_driver_is_refused_and_reported_who_the_first_is(
 ) -> None:
     taken = folder_lock.take(tmp_path, print)
     noted(taken, tracking.identity(sleeper.pid))
-    with pytest.raises(FolderTaken, match=rf"process {sleeper.pid}\).*kill {sleeper.pid}"):
+    with pytest.raises(ExperimentsError, match=rf"process {sleeper.pid}\).*kill {sleeper.pid}"):
         folder_lock.take(tmp_path, print)
     noted(taken, tracking.identity(sleeper.pid), "another boot")
-    with pytest.raises(FolderTaken, match="on another machine or in a container"):
+    with pytest.raises(ExperimentsError, match="on another machine or in a container"):
         folder_lock.take(tmp_path, print)
     taken.release()
 
@@ -74,7 +74,7 @@ def test_a_second_driver_is_refused_and_reported_who_the_first_is(
 def test_a_lock_of_nobody_known_is_refused(tmp_path: Path) -> None:
     with (tmp_path / folder_lock.NAME).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(FolderTaken, match="is locked"):
+        with pytest.raises(ExperimentsError, match="is locked"):
             folder_lock.take(tmp_path, print)
 
 
@@ -97,7 +97,7 @@ def test_a_guard_that_does_not_come_to_an_end_is_named(
     monkeypatch.setattr(folder_lock, "PATIENCE", 0.3)
     taken = folder_lock.take(tmp_path, print)
     noted(taken, dead())
-    with pytest.raises(FolderTaken, match="is not cleared away after 0 s"):
+    with pytest.raises(ExperimentsError, match="is not cleared away after 0 s"):
         folder_lock.take(tmp_path, print)
     taken.release()
 
@@ -119,6 +119,6 @@ def test_a_file_system_without_locks_still_tells_a_living_driver(
     monkeypatch.setattr(folder_lock, "_lock", lambda descriptor: True)
     taken = folder_lock.take(tmp_path, print)
     noted(taken, tracking.identity(sleeper.pid))
-    with pytest.raises(FolderTaken, match=f"kill {sleeper.pid}"):
+    with pytest.raises(ExperimentsError, match=f"kill {sleeper.pid}"):
         folder_lock.take(tmp_path, print)
     taken.release()

@@ -15,7 +15,6 @@ import pytest
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.provision import test_runner
-from experiments.provision.test_runner import SuiteFailed
 
 MARKED = """
 import pytest
@@ -76,7 +75,7 @@ def test_no_test_is_in_two_parts_or_in_none(project: Path, marks: str, split: li
 
 def test_a_part_without_tests_is_no_failure_and_two_are(project: Path) -> None:
     test_runner.run(parts("browser"), project)
-    with pytest.raises(SuiteFailed, match="no test has these marks"):
+    with pytest.raises(ExperimentsError, match="no test has these marks"):
         test_runner.run(parts("browser and ranks"), project)
 
 
@@ -84,7 +83,7 @@ def test_a_part_that_fails_is_named_and_the_other_runs_all_the_same(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (project / "test_marked.py").write_text(MARKED.format(body="assert False"))
-    with pytest.raises(SuiteFailed, match=r"pytest -m not \(container or alone\) failed"):
+    with pytest.raises(ExperimentsError, match=r"pytest -m not \(container or alone\) failed"):
         test_runner.run(parts(""), project)
     assert "2 passed" in capfd.readouterr().out
 
@@ -92,7 +91,7 @@ def test_a_part_that_fails_is_named_and_the_other_runs_all_the_same(
 def test_what_a_checker_refuses_is_not_tested(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SuiteFailed, match="no_such_checker failed"):
+    with pytest.raises(ExperimentsError, match="no_such_checker failed"):
         test_runner.run([["no_such_checker"], *parts("")], project)
     assert "passed" not in capfd.readouterr().out
 

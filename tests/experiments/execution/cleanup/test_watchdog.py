@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from experiments.execution.cleanup import reaper, watchdog
+from experiments.model.errors import ExperimentsError
 from experiments.processes import folder_lock, tracking
-from experiments.processes.folder_lock import FolderTaken
 from tests.awaiting import wait_for
 from tests.experiments.running import running
 
@@ -113,7 +113,9 @@ def test_the_next_driver_waits_until_all_is_cleared_away(driver: Driver) -> None
 
 def test_a_second_driver_is_refused_while_the_first_measures(driver: Driver) -> None:
     with (
-        pytest.raises(FolderTaken, match=f"another driver .process {driver.process.pid}. measures"),
+        pytest.raises(
+            ExperimentsError, match=f"another driver .process {driver.process.pid}. measures"
+        ),
         watchdog.watching(driver.out, print),
     ):
         pass
