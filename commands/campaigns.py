@@ -28,7 +28,7 @@ def paper(yes: bool, out: str, figures: str) -> None:
     with stages.stage("system packages", spinner=False):
         lacking = system.ensure(stages.say, yes)
     if lacking:
-        stages.say(str(lacking))
+        stages.say(lacking)
     for failure in campaign.run(spec.load("quick"), request, stages):
         stages.say(failure)
     with stages.stage("figures"):

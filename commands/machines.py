@@ -27,7 +27,7 @@ def vm(machine: str, check: bool, line: str, mpi: str, base: str, yes: bool) -> 
     stages = Stages()
     lacking = system.ensure(stages.say, yes, (*system.PACKAGES, *system.EMULATION))
     if lacking:
-        stages.say(str(lacking))
+        stages.say(lacking)
     if check:
         found = command.check(machine, mpi, base, stages)
         print(verdict.to_table(found), end="")

@@ -44,18 +44,6 @@ EMULATION = (QEMU, E2FSPROGS)
 """Needed beside PACKAGES for emulated machines."""
 
 
-@dataclass(frozen=True)
-class Lacking:
-    """What is still missing after everything that may be tried, why, and what mends it."""
-
-    packages: tuple[Package, ...]
-    reason: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"missing: {_listed(self.packages)}; {self.reason}; to mend it: {self.remedy}"
-
-
 def missing(wanted: tuple[Package, ...] = PACKAGES) -> tuple[Package, ...]:
     """The packages that this machine lacks.
 
@@ -70,8 +58,8 @@ def missing(wanted: tuple[Package, ...] = PACKAGES) -> tuple[Package, ...]:
 
 def ensure(
     say: Callable[[str], None] = print, yes: bool = False, wanted: tuple[Package, ...] = PACKAGES
-) -> Lacking | None:
-    """Install what is missing, after saying so; None when nothing lacks any more.
+) -> str:
+    """Install what is missing, after saying so; "", or what lacks then, why, and what mends it.
 
     Args:
         say: takes one line of progress.
@@ -79,50 +67,45 @@ def ensure(
     """
     lacking = missing(wanted)
     if not lacking:
-        return None
+        return ""
     hindrance = obstacle(lacking, executables.find("apt-get") is not None, os.geteuid() == 0)
     asks = not yes and sys.stdin is not None and sys.stdin.isatty()
     return hindrance or install(lacking, say, _prompt if asks else None)
 
 
-def obstacle(packages: tuple[Package, ...], has_apt: bool, is_root: bool) -> Lacking | None:
-    """The reason why packages cannot be installed from here, or None. Pure."""
+def obstacle(packages: tuple[Package, ...], has_apt: bool, is_root: bool) -> str:
+    """The reason why packages cannot be installed from here, or "". Pure."""
     if not has_apt:
         purposes = ", ".join(package.purpose for package in packages)
-        return Lacking(
-            packages, "this machine has no apt", f"its own package manager, for: {purposes}"
-        )
+        own = f"its own package manager, for: {purposes}"
+        return _missing(packages, "this machine has no apt", own)
     if not is_root:
-        return Lacking(packages, "installing needs root", f"sudo {remedy(packages)}")
-    return None
+        return _missing(packages, "installing needs root", f"sudo {remedy(packages)}")
+    return ""
 
 
 def install(
     packages: tuple[Package, ...],
     say: Callable[[str], None],
     ask: Callable[[str], str] | None = None,
-) -> Lacking | None:
-    """Install them with apt, as root; None when that succeeds.
+) -> str:
+    """Install them with apt, as root; "" when that succeeds, else as ensure().
 
     Args:
         ask: shows a question and returns the answer; None: install without a question.
     """
     say(f"installing with apt: {_listed(packages)}")
     if ask and ask("Go ahead? [Y/n] ").strip().lower() not in ("", "y", "yes"):
-        return Lacking(packages, "their installation was declined", remedy(packages))
+        return _missing(packages, "their installation was declined", remedy(packages))
     offered, complaint = _apt(packages)
     if complaint:
-        return Lacking(
-            offered, f"apt failed: {complaint}", f"{remedy(offered)}, or read build/{LOG.name}"
-        )
+        again = f"{remedy(offered)}, or read build/{LOG.name}"
+        return _missing(offered, f"apt failed: {complaint}", again)
     rest = tuple(package for package in packages if package not in offered)
     if rest:
-        return Lacking(
-            rest,
-            "this release of the distribution does not offer it",
-            "install it from its sources; everything that does not need it works",
-        )
-    return None
+        elsewhere = "install it from its sources; everything that does not need it works"
+        return _missing(rest, "this release of the distribution does not offer it", elsewhere)
+    return ""
 
 
 def remedy(packages: tuple[Package, ...]) -> str:
@@ -190,6 +173,10 @@ def _last_error() -> str:
     lines = LOG.read_text(encoding="utf-8", errors="replace").splitlines()
     errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
     return errors[-1] if errors else "without a word"
+
+
+def _missing(packages: tuple[Package, ...], reason: str, remedy: str) -> str:
+    return f"missing: {_listed(packages)}; {reason}; to mend it: {remedy}"
 
 
 def _listed(packages: tuple[Package, ...]) -> str:
