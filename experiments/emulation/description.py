@@ -231,7 +231,7 @@ def from_dict(values: Mapping[str, Any], name: str, source: str) -> Description:
             f"{source}: {description.cpus} CPUs cannot be shared out evenly over "
             f"{description.sockets} sockets; change the one or the other"
         )
-    if not description.has_hmat and description.bandwidths:
+    if not description.has_hmat and any(node.memory.bandwidth for node in nodes):
         raise SpecError(
             f"{source}: gb_s and ns are given for some memories only; firmware has an HMAT for all "
             "nodes or for none"

@@ -134,11 +134,6 @@ class Description:
         return tuple(node for node in self.nodes if node.cpus)
 
     @property
-    def hbm_nodes(self) -> tuple[Node, ...]:
-        """The nodes that are HBM on the modelled machine, online or not."""
-        return tuple(node for node in self.nodes if node.memory.hbm)
-
-    @property
     def dax(self) -> tuple[Dax, ...]:
         """The devices as Linux numbers them: dax0.0, dax1.0 ..."""
         offline = (node for node in self.nodes if node.dax_bytes)
@@ -151,22 +146,14 @@ class Description:
         """Whether the firmware has bandwidths and latencies: of all nodes or of none."""
         return all(node.memory.bandwidth for node in self.nodes)
 
-    @property
-    def bandwidths(self) -> dict[tuple[int, int], int]:
-        """{(initiator, node): bytes/s}: what the CPUs that a node belongs to get from it."""
-        return {
-            (node.initiator, node.id): node.memory.bandwidth
-            for node in self.nodes
-            if node.memory.bandwidth
-        }
-
     def local_hbm(self, number: int, among: Collection[int] | None = None) -> tuple[Node, ...]:
         """The HBM that belongs to the CPUs of a node; where none does, the nearest.
 
         Args:
             among: the nodes of it that are memory now; left out: all.
         """
-        candidates = [node for node in self.hbm_nodes if among is None or node.id in among]
+        hbm = [node for node in self.nodes if node.memory.hbm]
+        candidates = [node for node in hbm if among is None or node.id in among]
         own = tuple(node for node in candidates if node.initiator == number)
         distances = self.distances[number]
         least = min((distances[node.id] for node in candidates), default=0)
