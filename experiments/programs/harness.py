@@ -32,10 +32,9 @@ from experiments.programs.machine import (
 )
 from experiments.programs.machine.mpi_tool_interface import report
 from experiments.programs.measure import lines, orders
-from experiments.programs.measure.alone import conduct_alone
 from experiments.programs.measure.pools import Pools
 from experiments.programs.measure.progress import Progress
-from experiments.schedule.turns import Answer, Order, numbers
+from experiments.schedule.turns import Action, Answer, Order, conduct, numbers
 
 
 def main(folder: Path) -> None:
@@ -53,16 +52,8 @@ def main(folder: Path) -> None:
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
     wires = links.Links(comm)
     cells = Cells(comm, launch, pools, entrants, progress, wires)
-    span = disturbance.Span(cpu)
-
-    def carry_out(order: Order) -> Answer:
-        span.begin()
-        return cells.carry_out(order)
-
-    asleep = measure(comm, launch, carry_out, folder)
-    disturbed = span.end()
-    own = {"rank": comm.rank, "cpu": cpu, "pools": pools.described, "asleep": asleep}
-    ranks = comm.gather(own | {"disturbance": disturbed})
+    own = measure(comm, launch, cells.carry_out, folder, disturbance.Span(cpu))
+    ranks = comm.gather(own | {"cpu": cpu, "pools": pools.described})
     hosts = {"hosts": found} if (found := wires.described()) else {}
     environment = surroundings(comm, paths)
     if comm.rank == 0:
@@ -120,20 +111,46 @@ def software_and_machine() -> dict[str, Any]:
 
 
 def measure(
-    comm: MPI.Intracomm, launch: Launch, carry_out: Callable[[Order], Answer], folder: Path
-) -> dict[str, float]:
+    comm: MPI.Intracomm,
+    launch: Launch,
+    carry_out: Callable[[Order], Answer],
+    folder: Path,
+    span: disturbance.Span,
+) -> dict[str, Any]:
     """Measure every cell in the turns that the driver gives; without a driver rank 0 decides.
 
     Returns:
-        How long this rank slept between turns, and used the CPU nevertheless: see orders.Orders.
+        What a result holds of this rank: "rank", its number; "asleep", how long it slept between
+        the driver's turns, as orders.obey() has it; "disturbance", as `span` has it.
     """
+
+    def observed(order: Order) -> Answer:
+        span.begin()
+        return carry_out(order)
+
+    asleep: dict[str, float] = {}
     if lines.are_there(folder):
-        given = orders.Orders(folder, comm.rank)
-        given.obey(carry_out)
-        return given.asleep
-    contests = numbers(launch.contests)
-    conduct_alone(comm, carry_out, contests, launch.measurement, launch.order)
-    return {}
+        asleep = orders.obey(folder, comm.rank, observed)
+    else:
+        _conduct_alone(comm, launch, observed)
+    return {"rank": comm.rank, "asleep": asleep, "disturbance": span.end()}
+
+
+def _conduct_alone(
+    comm: MPI.Intracomm, launch: Launch, carry_out: Callable[[Order], Answer]
+) -> None:
+    """Carry out what rank 0 decides by turns.conduct(), as a driver would; a collective."""
+
+    def of_all(order: Order) -> Answer:
+        comm.bcast(order)
+        return Answer() if order.action is Action.LEAVE else carry_out(order)
+
+    if comm.rank == 0:
+        arm = {"": lambda given: [of_all(order) for order in given]}
+        conduct(arm, numbers(launch.contests), launch.measurement, launch.order)
+    else:
+        while (order := comm.bcast(None)).action is not Action.LEAVE:
+            carry_out(order)
 
 
 if __name__ == "__main__":

@@ -75,19 +75,15 @@ def measure(team: Team, launch: Launch, folder: Path, began: float) -> None:
     cells = Cells(comm, launch, kept, entrants, progress)
     plan = launch.plan
     who = resource.RUSAGE_THREAD if launch.program == THREADS else resource.RUSAGE_SELF
-    span = disturbance.Span(cpu, who)
 
     def carry_out(order: Order) -> Answer:
-        span.begin()
         if order.action is Action.BEGIN and not measures(launch.program, plan[order.cell]):
             return Answer()
         return cells.carry_out(order)
 
-    asleep = harness.measure(comm, launch, carry_out, folder)
-    disturbed = span.end()
+    rank = harness.measure(comm, launch, carry_out, folder, disturbance.Span(cpu, who))
     memory = recorded(pool, LOCALITY, placement_of(pool.send, pool.recv))
-    rank = {"rank": comm.rank, "cpu": cpu, "pools": [memory], "asleep": asleep}
-    ranks = comm.gather(rank | {"disturbance": disturbed})
+    ranks = comm.gather(rank | {"cpu": cpu, "pools": [memory]})
     if ranks is None:
         return
     names = COUNTERPARTS[launch.program]

@@ -6,7 +6,7 @@ They come by pipes or TCP (lines.py). Where the driver made neither, the launch 
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
@@ -28,44 +28,40 @@ def orders_of(line: str) -> list[Order]:
     return [Order(**each | {"action": Action(each["action"])}) for each in json.loads(line)]
 
 
-class Orders:
-    """The orders of one rank; `asleep`: seconds of waiting for them, and of the CPU meanwhile."""
+def obey(folder: Path, rank: int, carry_out: Callable[[Order], Answer]) -> dict[str, float]:
+    """Carry out every order as it comes, until the one to leave.
 
-    def __init__(self, folder: Path, rank: int) -> None:
-        self._folder, self._rank = folder, rank
-        self.asleep = {"seconds": 0.0, "cpu": 0.0}
+    Returns:
+        "seconds" of waiting for orders, and seconds of the "cpu" meanwhile.
 
-    def obey(self, carry_out: Callable[[Order], Answer]) -> None:
-        """Carry out every order as it comes, until the one to leave.
+    Raises:
+        SystemExit: the driver is gone.
+    """
+    asleep = {"seconds": 0.0, "cpu": 0.0}
+    with (
+        opened(folder, rank) as (lines, answers),
+        (folder / TURN if rank == 0 else Path(os.devnull)).open("wb") as turn,
+    ):
+        while (orders := _next(lines, asleep))[0].action is not Action.LEAVE:
+            answered = []
+            for order in orders:
+                os.pwrite(turn.fileno(), f"{order.cell:8d}".encode(), 0)
+                answered.append(asdict(carry_out(order)))
+            answers.write(json.dumps({"rank": rank, "answers": answered}) + "\n")
+            answers.flush()
+        os.pwrite(turn.fileno(), f"{NONE:8d}".encode(), 0)
+    return asleep
 
-        Raises:
-            SystemExit: the driver is gone.
-        """
-        with (
-            opened(self._folder, self._rank) as (lines, answers),
-            (self._folder / TURN if self._rank == 0 else Path(os.devnull)).open("wb") as turn,
-        ):
-            for orders in self._batches(lines):
-                answered = []
-                for order in orders:
-                    os.pwrite(turn.fileno(), f"{order.cell:8d}".encode(), 0)
-                    answered.append(asdict(carry_out(order)))
-                answers.write(json.dumps({"rank": self._rank, "answers": answered}) + "\n")
-                answers.flush()
-            os.pwrite(turn.fileno(), f"{NONE:8d}".encode(), 0)
 
-    def _batches(self, lines: TextIO) -> Iterator[list[Order]]:
-        while True:
-            began, used = time.monotonic(), time.process_time()
-            try:
-                line = lines.readline()
-            except OSError:  # the driver's node is lost
-                line = ""
-            self.asleep["seconds"] += time.monotonic() - began
-            self.asleep["cpu"] += time.process_time() - used
-            if not line:
-                raise SystemExit("the driver of this campaign has ended")
-            orders = orders_of(line)
-            if orders[0].action is Action.LEAVE:
-                return
-            yield orders
+def _next(lines: TextIO, asleep: dict[str, float]) -> list[Order]:
+    """The driver's next orders; `asleep` grows by the wait for them."""
+    began, used = time.monotonic(), time.process_time()
+    try:
+        line = lines.readline()
+    except OSError:  # the driver's node is lost
+        line = ""
+    asleep["seconds"] += time.monotonic() - began
+    asleep["cpu"] += time.process_time() - used
+    if not line:
+        raise SystemExit("the driver of this campaign has ended")
+    return orders_of(line)

@@ -25,7 +25,7 @@ folder, mpi, code = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 print("said by the launch", flush=True)
 if code == 0 and lines.are_there(folder):
     ranks = [
-        threading.Thread(target=orders.Orders(folder, rank).obey, args=[lambda _: Answer(1e-3)])
+        threading.Thread(target=orders.obey, args=[folder, rank, lambda _: Answer(1e-3)])
         for rank in (0, 1)
     ]
     for rank in ranks:

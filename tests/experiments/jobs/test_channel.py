@@ -16,7 +16,7 @@ from experiments.schedule.turns import NONE, Action, Answer, Lost, Order
 RANK = """
 import sys, time
 from pathlib import Path
-from experiments.programs.measure.orders import Orders
+from experiments.programs.measure.orders import obey
 from experiments.schedule.turns import NONE, Action, Answer
 folder, rank, does = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 def carry_out(order):
@@ -26,9 +26,7 @@ def carry_out(order):
         if does != "works":
             time.sleep(600 if does == "hangs" else 1)
     return Answer(seconds=order.cell + rank / 10, group=order.group)
-orders = Orders(folder, rank)
-orders.obey(carry_out)
-asleep = orders.asleep
+asleep = obey(folder, rank, carry_out)
 print("left", asleep["seconds"] > 0.2, asleep["cpu"] < asleep["seconds"] / 4)
 """
 

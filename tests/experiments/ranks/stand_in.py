@@ -15,7 +15,7 @@ import numpy as np
 
 from experiments.model.launch import Launch
 from experiments.programs.launch_folder import read_launch, write_result
-from experiments.programs.measure.orders import Orders
+from experiments.programs.measure.orders import obey
 from experiments.schedule.turns import Action, Answer, Order
 
 DWELL, SPREAD = 0.002, 0.2  # seconds that the machine keeps its pace; log standard deviation of it
@@ -67,12 +67,12 @@ def main(factor: float, noise: float, folder: Path) -> None:
 def _obey(folder: Path, ranks: int, machine: Machine) -> None:
     """Rank 0 measures; the others, threads of this process, only answer."""
     others = [
-        threading.Thread(target=Orders(folder, rank).obey, args=(lambda order: Answer(),))
+        threading.Thread(target=obey, args=(folder, rank, lambda order: Answer()))
         for rank in range(1, ranks)
     ]
     for each in others:
         each.start()
-    Orders(folder, 0).obey(machine.carry_out)
+    obey(folder, 0, machine.carry_out)
     for each in others:
         each.join()
 
