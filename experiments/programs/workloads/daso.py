@@ -1,10 +1,14 @@
-"""Training between two exchanges of DASO, beside the same batches with blocking allreduces.
+"""Training with DASO, with an allreduce at each batch, or with each rank alone.
 
-On one host, pairs of ranks play hosts for DASO; its baselines then use the memory of all ranks.
+A cell times the batches from one exchange of DASO to the next. On one host, pairs of ranks play
+hosts for DASO; its baselines then use the memory of all ranks.
 """
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +19,38 @@ import hbmcomm
 from experiments.model.systems.daso import ALONE, BLOCKING, DASO, MPI_BLOCKING
 from experiments.programs.contenders.contender import Contender
 from experiments.programs.measure.operations import Array
-from experiments.programs.measure.ready import Ready
+from experiments.programs.measure.ready import Ready, nothing
 from experiments.programs.workloads.blas import use_one_thread
 from experiments.programs.workloads.network import Network, Samples, batches_of, samples
-from experiments.programs.workloads.trainers import Trainer, blocking, with_daso
 
 SEED = 1
 BATCH = 64  # samples of a rank
 CYCLE, WAIT = 8, 2  # batches from an exchange to the next, and to its end
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """One network in training; all calls are collective.
+
+    Attributes:
+        network: this rank's.
+        step: updates its parameters by the gradients of a batch.
+        end_epoch: called with the loss after the last batch of an epoch.
+        close: frees what was made for it.
+        daso: the optimizer; None: there is no DASO.
+    """
+
+    network: Network
+    step: Callable[[], object]
+    end_epoch: Callable[[float], object] = lambda loss: None
+    close: Callable[[], object] = nothing
+    daso: Any = None
+
+    def train(self, batch: Samples) -> float:
+        """One batch of this rank's samples; its loss."""
+        loss = self.network.backward(batch)
+        self.step()
+        return loss
 
 
 def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
@@ -54,10 +82,34 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
 def trainer_of(contender: str, seed: int, comm: MPI.Intracomm, **phases: float) -> Trainer:
     """A new network in training; collective. `phases` are arguments of DASO's Schedule."""
     if contender == DASO:
-        return with_daso(seed, comm, played_host(comm), skips=CYCLE, wait=WAIT, **phases)
+        library: Any = importlib.import_module("hbmcomm.training.daso")
+        schedule = library.Schedule(skips=CYCLE, wait=WAIT, **phases)
+        network = Network(seed)
+        arrays = library.Arrays(network.parameters, network.gradients, network.step)
+        daso = library.Daso(arrays, comm, schedule, played_host(comm))
+        return Trainer(network, daso.step, daso.end_epoch, daso.close, daso)
     if contender == BLOCKING:
         return blocking(seed, hbmcomm.Communicator(comm))
     return blocking(seed, comm.Dup() if contender == MPI_BLOCKING else None)
+
+
+def blocking(seed: int, comm: MPI.Intracomm | None) -> Trainer:
+    """By an Allreduce of the gradients at each batch, in place and without a copy.
+
+    Args:
+        comm: None: each rank trains alone. A Communicator also gives the memory of the gradients;
+            close() frees it.
+    """
+    network = Network(seed, comm.empty if isinstance(comm, hbmcomm.Communicator) else np.empty)
+    if comm is None:
+        return Trainer(network, network.step)
+
+    def step() -> None:
+        comm.Allreduce(MPI.IN_PLACE, network.flat)
+        network.flat *= 1 / comm.size
+        network.step()
+
+    return Trainer(network, step, close=comm.Free)
 
 
 def played_host(comm: MPI.Intracomm) -> int | None:

@@ -10,7 +10,6 @@ from experiments.model.systems.daso import DASO, DASO_STEP
 from experiments.model.workloads import WORKLOADS
 from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads import daso
-from experiments.programs.workloads.trainers import blocking
 
 COMM = MPI.COMM_WORLD
 NOTHING = np.empty(0, "f")
@@ -34,7 +33,7 @@ for name in WORKLOADS[DASO_STEP].contenders:
 with mock.patch.object(daso, "WAIT", 3):
     late = ready(DASO)
 assert wrong(late) > 0
-with mock.patch.object(daso, "trainer_of", lambda *_, **__: blocking(1, None)):
+with mock.patch.object(daso, "trainer_of", lambda *_, **__: daso.blocking(1, None)):
     alone = ready("blocking")
 assert wrong(alone) > 0
 print("right")
