@@ -7,7 +7,7 @@ where the other build is this very tree.
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -67,25 +67,21 @@ def prepare(folder: Path, say: Callable[[str], None], copies: Path = COPIES) -> 
             f"--against {folder} has neither a compiled core nor a setup.py to compile one"
         )
     label = _label(folder, checkout)
-    target = copies / _digest(folder, checkout)
-    if not target.is_dir():
-        say(f"against: copying {label}" + (" and compiling its core" if checkout else ""))
-        _copy(folder, target, checkout)
-    return OtherBuild(label, target / PACKAGE)
-
-
-def _copy(folder: Path, target: Path, checkout: bool) -> None:
-    """Whole or not at all: into a neighbour, which is then renamed."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with scratch.folder(target.parent, ".copying-") as new:
-        place = new / target.name
+    copies.mkdir(parents=True, exist_ok=True)
+    with scratch.folder(copies, ".copying-") as new:
+        place = new / "whole"
         omitted = shutil.ignore_patterns(*GENERATED, *(["*.so"] if checkout else []))
-        shutil.copytree(folder / PACKAGE, place / PACKAGE, ignore=omitted)
-        if checkout:
-            for file in _making(folder):
-                shutil.copy2(file, place)
-            _compile(place)
-        scratch.settle(place, target)
+        shutil.copytree(package, place / PACKAGE, ignore=omitted)
+        for file in MAKING if checkout else ():
+            if (folder / file).is_file():
+                shutil.copy2(folder / file, place)
+        target = copies / _digest(place, checkout)
+        if not target.is_dir():
+            say(f"against: copying {label}" + (" and compiling its core" if checkout else ""))
+            if checkout:
+                _compile(place)
+            scratch.settle(place, target)
+    return OtherBuild(label, target / PACKAGE)
 
 
 def _compile(place: Path) -> None:
@@ -97,22 +93,10 @@ def _compile(place: Path) -> None:
         raise OtherBuildMissing(f"the core of the other build does not compile:\n{output}")
 
 
-def _making(folder: Path) -> Iterator[Path]:
-    return (folder / name for name in MAKING if (folder / name).is_file())
-
-
-def _digest(folder: Path, checkout: bool) -> str:
-    """Digest of everything that decides what the copy is; a checkout's binaries do not."""
-    files = [
-        path
-        for path in sorted((folder / PACKAGE).rglob("*"))
-        if path.is_file()
-        and not any(path.match(f"**/{each}") or each in path.parts for each in GENERATED)
-        and not (checkout and path.suffix == ".so")
-    ]
-    if checkout:
-        files += _making(folder)
-    named = [(str(path.relative_to(folder)), path) for path in files]
+def _digest(place: Path, checkout: bool) -> str:
+    """Digest of the copied files, and of what else decides what they become."""
+    files = sorted(path for path in place.rglob("*") if path.is_file())
+    named = [(str(path.relative_to(place)), path) for path in files]
     return digest(f"{checkout} {sys.implementation.cache_tag}".encode(), named)[:16]
 
 
