@@ -22,8 +22,9 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages, as_json
 
 
 def show(folder: Path, as_json: bool) -> None:
-    """The proposal on standard output, as JSON where that is wanted."""
-    found = driver.summarise(folder)
+    """Store the proposal and show it on standard output, as JSON where that is wanted."""
+    found = store.load(folder)
+    results.write_json(folder / store.PROPOSAL, store.plain(found))
     if as_json:
         print((folder / store.PROPOSAL).read_text(encoding="utf-8"), end="")
         return

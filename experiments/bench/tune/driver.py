@@ -4,7 +4,7 @@ Puts together what other modules know; parses no flags, prints no table. The lau
 harness's, with `direct` and its changed thresholds as contenders.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -51,7 +51,9 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages) -> None
             "left_out": left_out,
         }
         results.create(out, header, store.HEADER)
-        stages.say(f"{len(launches)} launches, which take about {_estimate(launches):.0f} s")
+        turns = sum(len(each.plan) * each.measurement.time_cap for each in launches)
+        seconds = len(launches) * BEGIN + turns * OVERHEAD
+        stages.say(f"{len(launches)} launches, which take about {seconds:.0f} s")
         host = Host(FLAVOUR, prefix, passthrough.cores())
         with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
             for launch in launches:
@@ -73,13 +75,6 @@ def _measure(out: Path, launch: Launch, host: Host, within: Callable[[float], No
                 raise ExperimentsError(f"these ranks cannot be tuned: {cell['skipped']}")
 
 
-def summarise(folder: Path) -> store.Tuned:
-    """Read what is finished, and write the proposal down for programs too."""
-    found = store.load(folder)
-    results.write_json(folder / store.PROPOSAL, store.plain(found))
-    return found
-
-
 def place(ranks: int) -> Place:
     """Where so many ranks are pinned."""
     topology = hbmcomm.topology()
@@ -88,10 +83,3 @@ def place(ranks: int) -> Place:
     nodes = sum(1 for node in topology.nodes if used.intersection(node.cpus))
     caches = sum(1 for each in topology.caches if each.node is None and used & set(each.cpus))
     return Place(ranks, nodes, max(1, caches))
-
-
-def _estimate(launches: Sequence[Launch]) -> float:
-    seconds = 0.0
-    for launch in launches:
-        seconds += BEGIN + len(launch.plan) * launch.measurement.time_cap * OVERHEAD
-    return seconds

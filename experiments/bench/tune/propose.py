@@ -58,11 +58,6 @@ def propose(trial: Trial, found: Sequence[Compared], floor: float) -> Proposal:
     return (_choose if trial.way == CHOICE else _cross)(trial, found, least)
 
 
-def unmeasured(variable: str, unit: str, now: int, why: str) -> Proposal:
-    """A threshold that stays because nothing measures it."""
-    return Proposal(variable, unit, now, now, why=why)
-
-
 def _kept(trial: Trial, why: str) -> Proposal:
     return Proposal(trial.variable, trial.unit, trial.now, trial.now, why=why)
 

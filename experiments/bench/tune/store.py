@@ -10,15 +10,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from experiments.analysis.findings.selection import json_value
 from experiments.analysis.statistics import median_ratio
 from experiments.bench.tune import ratios
-from experiments.bench.tune.propose import Proposal, propose, unmeasured
+from experiments.bench.tune.propose import Proposal, propose
 from experiments.bench.tune.ratios import Compared
 from experiments.bench.tune.trials import Trial
 from experiments.results import formats, store
 from experiments.results.store import ResultsError
 
+TRIALS = TypeAdapter(tuple[Trial, ...])
 HEADER = "tune.json"
 PROPOSAL = "proposal.json"
 NOISY = 0.1
@@ -73,17 +76,16 @@ def load(folder: Path) -> Tuned:
     way = launches[0]["environment"]["datapath"].get("cma", "")
     if way != "works":
         left_out |= dict.fromkeys(FETCHES, NO_FETCH.format(way))
-    trials = [
-        trial for trial in map(Trial.from_dict, header["trials"]) if trial.variable not in left_out
-    ]
+    asked = TRIALS.validate_python(header["trials"])
+    trials = [trial for trial in asked if trial.variable not in left_out]
     noise = ratios.noise(trials, times)
     compared = {trial.variable: ratios.compared(trial, times) for trial in trials}
     by_variable = {
         trial.variable: propose(trial, compared[trial.variable], noise) for trial in trials
     }
     proposals = tuple(
-        by_variable.get(each["variable"])
-        or unmeasured(each["variable"], each["unit"], each["value"], left_out[each["variable"]])
+        by_variable.get(name := each["variable"])
+        or Proposal(name, each["unit"], each["value"], each["value"], why=left_out[name])
         for each in header["thresholds"]
     )
     return Tuned(header, proposals, compared, noise, tuple(_notes(header, launches, noise)))

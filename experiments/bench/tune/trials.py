@@ -6,7 +6,7 @@ be done either way in one launch. Others are tried at a few values each.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from experiments.bench.question import ITEM
 from experiments.model.contender_names import DIRECT, changed
@@ -82,15 +82,6 @@ class Trial:
     def in_force(self, at: int) -> bool:
         """Whether the value in force sends so many bytes the way under test."""
         return at <= self.now if self.way == UP_TO else at >= self.now
-
-    @staticmethod
-    def from_dict(values: Mapping[str, Any]) -> "Trial":
-        """The inverse of dataclasses.asdict."""
-        return Trial(
-            **{**values}
-            | {"values": tuple(values["values"])}
-            | {"cells": tuple(Cell(**each) for each in values["cells"])}
-        )
 
 
 class Place(NamedTuple):
