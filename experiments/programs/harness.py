@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def main(folder: Path) -> None:
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
     wires = links.Links(comm)
     cells = Cells(comm, launch, pools, entrants, progress, wires)
-    own = measure(comm, launch, cells.carry_out, folder, disturbance.Span(cpu))
+    own = measure(comm, launch, cells.carry_out, folder, partial(disturbance.counters, cpu))
     ranks = comm.gather(own | {"cpu": cpu, "pools": pools.described})
     hosts = {"hosts": found} if (found := wires.described()) else {}
     environment = surroundings(comm, paths)
@@ -115,17 +116,22 @@ def measure(
     launch: Launch,
     carry_out: Callable[[Order], Answer],
     folder: Path,
-    span: disturbance.Span,
+    counters: Callable[[], disturbance.Counters],
 ) -> dict[str, Any]:
     """Measure every cell in the turns that the driver gives; without a driver rank 0 decides.
 
+    What disturbs this rank is counted from its first order on. Before that the other launches of
+    its block still start, on the same CPUs: what they import would count as work of others.
+
     Returns:
         What a result holds of this rank: "rank", its number; "asleep", how long it slept between
-        the driver's turns, as orders.obey() has it; "disturbance", as `span` has it.
+        the driver's turns, as orders.obey() has it; "disturbance", as disturbance.between() has it.
     """
+    before: disturbance.Counters | None = None
 
     def observed(order: Order) -> Answer:
-        span.begin()
+        nonlocal before
+        before = before or counters()
         return carry_out(order)
 
     asleep: dict[str, float] = {}
@@ -133,7 +139,9 @@ def measure(
         asleep = orders.obey(folder, comm.rank, observed)
     else:
         _conduct_alone(comm, launch, observed)
-    return {"rank": comm.rank, "asleep": asleep, "disturbance": span.end()}
+    after = counters()
+    disturbed = disturbance.between(before or after, after)
+    return {"rank": comm.rank, "asleep": asleep, "disturbance": disturbed}
 
 
 def _conduct_alone(

@@ -7,6 +7,7 @@ import os
 import resource
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -81,7 +82,8 @@ def measure(team: Team, launch: Launch, folder: Path, began: float) -> None:
             return Answer()
         return cells.carry_out(order)
 
-    rank = harness.measure(comm, launch, carry_out, folder, disturbance.Span(cpu, who))
+    counters = partial(disturbance.counters, cpu, who=who)
+    rank = harness.measure(comm, launch, carry_out, folder, counters)
     memory = recorded(pool, LOCALITY, placement_of(pool.send, pool.recv))
     ranks = comm.gather(rank | {"cpu": cpu, "pools": [memory]})
     if ranks is None:

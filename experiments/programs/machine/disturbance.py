@@ -8,7 +8,6 @@ import os
 import re
 import resource
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,24 +51,3 @@ def between(before: Counters, after: Counters) -> dict[str, Any]:
         name: None if None in pair else round(pair[1] - pair[0], 6) for name, pair in pairs.items()
     }
     return more | {"load": list(pairs["load"])}
-
-
-class Span:
-    """What disturbs a rank from its first order on.
-
-    Before that the other launches of its block still start, on the same CPUs: what they import
-    would count as work of others.
-    """
-
-    def __init__(self, cpu: int, who: int = resource.RUSAGE_SELF) -> None:
-        self._now = partial(counters, cpu, who=who)
-        self._before: Counters | None = None
-
-    def begin(self) -> None:
-        """An order came: count from now on, where it is the first."""
-        self._before = self._before or self._now()
-
-    def end(self) -> dict[str, Any]:
-        """What a result keeps of the time since the first order; of none, where none came."""
-        after = self._now()
-        return between(self._before or after, after)

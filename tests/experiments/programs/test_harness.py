@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mpi4py import MPI
 
 from experiments.model.experiment import OPERATIONS, TRANSPORTS, Measurement
 from experiments.model.launch import Cell, Launch
-from experiments.programs.machine import nodes
+from experiments.programs.harness import measure
+from experiments.programs.machine import disturbance, nodes
 from experiments.results import store
+from experiments.schedule.turns import Answer, Order
 from tests import launched
 from tests.starting import Start
 
@@ -308,3 +311,21 @@ def test_what_it_writes_is_what_results_takes_in(measured: Measured, tmp_path: P
     store.create(campaign, {"name": "test"})
     store.accept(campaign, LAUNCH.name, place)
     assert store.finished(campaign) == {LAUNCH.name}
+
+
+def test_what_runs_before_the_first_order_is_not_counted(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    def counters() -> disturbance.Counters:
+        done.append("counted")
+        return disturbance.counters(min(os.sched_getaffinity(0)))
+
+    def carry_out(order: Order) -> Answer:
+        done.append("ordered")
+        return Answer()
+
+    measure(MPI.COMM_SELF, LAUNCH, carry_out, tmp_path, counters)
+    assert done == ["counted", *["ordered"] * len(LAUNCH.plan), "counted"]
+    none = replace(LAUNCH, cells=())
+    found = measure(MPI.COMM_SELF, none, carry_out, tmp_path, counters)
+    assert found["disturbance"]["seconds"] == 0

@@ -38,14 +38,3 @@ def test_a_process_that_works_and_sleeps_shows_in_its_own_counters() -> None:
     assert isinstance(found["own"], float) and found["own"] > 0
     assert isinstance(found["voluntary"], int) and found["voluntary"] >= 1
     assert {"seconds", "load", "busy", "stolen", "own", "voluntary", "involuntary"} == set(found)
-
-
-def test_what_runs_before_the_first_order_is_not_counted() -> None:
-    span = disturbance.Span(min(os.sched_getaffinity(0)))
-    assert span.end()["seconds"] == 0
-    time.sleep(0.2)
-    span.begin()
-    time.sleep(0.02)
-    span.begin()
-    found = span.end()["seconds"]
-    assert isinstance(found, float) and 0.02 <= found < 0.2
