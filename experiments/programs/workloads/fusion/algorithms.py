@@ -8,7 +8,7 @@ from mpi4py import MPI
 from experiments.programs.contenders.contender import Contender, ContenderMissing
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
-from experiments.programs.workloads.fusion.tensors import Gradients, ours
+from experiments.programs.workloads.fusion.tensors import ours, summed
 
 VARIABLE = "HBMCOMM_BETWEEN_HOSTS"
 
@@ -32,6 +32,6 @@ def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
         def call() -> None:
             own.Allreduce(MPI.IN_PLACE, buffer)
 
-        return Gradients([buffer]).ready(own, call, own.Free)
+        return summed([buffer], own, call, own.Free)
 
     return ready

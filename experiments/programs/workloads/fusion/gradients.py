@@ -29,18 +29,12 @@ from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads.fusion import horovod_allreduce
-from experiments.programs.workloads.fusion.tensors import (
-    Gradients,
-    fused_allreduce,
-    lengths,
-    ours,
-    private,
-)
+from experiments.programs.workloads.fusion.tensors import fused, lengths, ours, private, summed
 
 FIRST_BUCKET, BUCKET = 2**20, 25 * 2**20  # bytes, as in DistributedDataParallel
 
 
-Way = Callable[[hbmcomm.Communicator, list[int], bool], Ready]
+Build = Callable[[hbmcomm.Communicator, list[int], bool], Ready]
 
 
 def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
@@ -54,7 +48,7 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
     if contender in HOROVODS:
         return horovod_allreduce.make(contender, comm)
     of_mpi = partial(hbmcomm.Communicator, kind="regular", transport="mpi")
-    ways: dict[str, tuple[Way, Callable[[MPI.Intracomm], hbmcomm.Communicator], bool]] = {
+    ways: dict[str, tuple[Build, Callable[[MPI.Intracomm], hbmcomm.Communicator], bool]] = {
         FUSED: (_fused, ours, True),
         PACKED: (_fused, ours, False),
         MPI_FUSED: (_fused, of_mpi, False),
@@ -62,21 +56,13 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
         ONE_BY_ONE_ARENA: (_one_by_one, ours, True),
         MPI_ONE_BY_ONE: (_one_by_one, of_mpi, False),
     }
-    way, made, shared = ways[contender]
-    return lambda operation, send, recv: way(made(comm), lengths(operation), shared)
+    build, made, shared = ways[contender]
+    return lambda operation, send, recv: build(made(comm), lengths(operation), shared)
 
 
 def _fused(own: hbmcomm.Communicator, counts: list[int], shared: bool) -> Ready:
-    fused, close = fused_allreduce(own, overlap=False)
-    gradients = Gradients(fused.buffers(counts) if shared else private(counts))
-    named = gradients.named
-
-    def call() -> None:
-        for name, each in named:
-            fused.submit(name, each)
-        fused.wait()
-
-    return gradients.ready(own, call, close)
+    way = fused(own, counts, shared)
+    return summed(way.tensors, own, way.end, way.close)
 
 
 def _one_by_one(own: hbmcomm.Communicator, counts: list[int], shared: bool) -> Ready:
@@ -86,7 +72,7 @@ def _one_by_one(own: hbmcomm.Communicator, counts: list[int], shared: bool) -> R
         for each in tensors:
             own.Allreduce(MPI.IN_PLACE, each)
 
-    return Gradients(tensors).ready(own, call, own.Free)
+    return summed(tensors, own, call, own.Free)
 
 
 def _gloo_buckets(comm: MPI.Intracomm, folder: Path) -> Contender:
@@ -106,7 +92,7 @@ def _gloo_buckets(comm: MPI.Intracomm, folder: Path) -> Contender:
             for each in calls:
                 each()
 
-        return Gradients(tensors).ready(comm, call)
+        return summed(tensors, comm, call)
 
     return ready
 

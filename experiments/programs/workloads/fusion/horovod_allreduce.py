@@ -19,7 +19,7 @@ from experiments.programs.contenders.contender import Contender, ContenderMissin
 from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
-from experiments.programs.workloads.fusion.tensors import Gradients, lengths, private
+from experiments.programs.workloads.fusion.tensors import lengths, named, private, summed
 
 THRESHOLD, CYCLE = "HOROVOD_FUSION_THRESHOLD", "HOROVOD_CYCLE_TIME"
 SETTINGS = {
@@ -51,8 +51,8 @@ def make(contender: str, comm: MPI.Intracomm) -> Contender:
     cpus = affinity.of_all_ranks(comm)
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
-        gradients = Gradients(private(lengths(operation)))
-        tensors = [(torch.from_numpy(each), name) for name, each in gradients.named]
+        gradients = private(lengths(operation))
+        tensors = [(torch.from_numpy(each), name) for name, each in named(gradients)]
 
         def wake() -> None:
             os.environ.update(SETTINGS[contender] | GIVEN)
@@ -71,7 +71,7 @@ def make(contender: str, comm: MPI.Intracomm) -> Contender:
             for each in begun:
                 horovod.synchronize(each)
 
-        return gradients.ready(own, call, horovod.shutdown, wake=wake, rest=horovod.shutdown)
+        return summed(gradients, own, call, horovod.shutdown, wake=wake, rest=horovod.shutdown)
 
     return ready
 

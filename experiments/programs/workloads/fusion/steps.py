@@ -4,9 +4,7 @@ OVERLAPPED reduces each gradient on another thread as soon as it is there. COMPU
 its time over that of another contender is the latter's efficiency of weak scaling.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 from mpi4py import MPI
@@ -26,27 +24,13 @@ from experiments.programs.measure.ready import Ready, nothing
 from experiments.programs.workloads.fusion.emulated_compute import BATCH, GFLOP, Cpu, Device
 from experiments.programs.workloads.fusion.grpc_server import Client
 from experiments.programs.workloads.fusion.tensors import (
-    Gradients,
-    fused_allreduce,
+    Way,
+    fused,
     lengths,
     ours,
     private,
+    summed,
 )
-
-
-@dataclass(frozen=True)
-class Way:
-    """How gradients are reduced during a step.
-
-    Attributes:
-        is_there: called with the number of each gradient, once backward has made it.
-        end: returns when all are reduced.
-    """
-
-    tensors: Sequence[Array]
-    is_there: Callable[[int], object]
-    end: Callable[[], object]
-    close: Callable[[], object] = nothing
 
 
 def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
@@ -74,49 +58,30 @@ def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
 
         if contender == COMPUTE:
             return Ready(call, wrong=lambda: 0)
-        return Gradients(way.tensors).ready(comm, call, way.close)
+        return summed(way.tensors, comm, call, way.close)
 
     return ready
 
 
-def _wait(_number: int) -> None:
-    """Reduce nothing before the end."""
-
-
-def _fused(overlap: bool, comm: MPI.Intracomm, counts: list[int]) -> Way:
-    fused, close = fused_allreduce(ours(comm), overlap)
-    tensors = fused.buffers(counts)
-
-    def submit(number: int) -> None:
-        fused.submit(str(number), tensors[number])
-
-    def end() -> None:
-        for number in range(len(tensors)):
-            submit(number)
-        fused.wait()
-
-    return Way(tensors, submit, fused.wait, close) if overlap else Way(tensors, _wait, end, close)
-
-
 def _one_by_one(comm: MPI.Intracomm, counts: list[int]) -> Way:
     tensors = private(counts)
-    return Way(tensors, lambda number: comm.Allreduce(MPI.IN_PLACE, tensors[number]), nothing)
+    return Way(tensors, nothing, lambda number: comm.Allreduce(MPI.IN_PLACE, tensors[number]))
 
 
 def _server(comm: MPI.Intracomm, counts: list[int]) -> Way:
     tensors, client = private(counts), Client(comm)
     return Way(
         tensors,
-        lambda number: client.send(tensors[number]),
         lambda: client.receive(tensors),
+        lambda number: client.send(tensors[number]),
         client.close,
     )
 
 
 _WAYS: dict[str, Callable[[MPI.Intracomm, list[int]], Way]] = {
-    OVERLAPPED: partial(_fused, True),
-    AFTER_BACKWARD: partial(_fused, False),
-    COMPUTE: lambda _comm, _counts: Way((), _wait, nothing),
+    OVERLAPPED: lambda comm, counts: fused(ours(comm), counts, overlap=True),
+    AFTER_BACKWARD: lambda comm, counts: fused(ours(comm), counts),
+    COMPUTE: lambda _comm, _counts: Way((), nothing),
     MPI_ONE_BY_ONE: _one_by_one,
     GRPC: _server,
 }

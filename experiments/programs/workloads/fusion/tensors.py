@@ -1,4 +1,4 @@
-"""The gradients of a network as arrays, what their sums must be, and the ranks that have them."""
+"""The gradients of a network, what their sums must be, and this library's fusion of them."""
 
 import importlib
 import socket
@@ -28,54 +28,85 @@ def ours(comm: MPI.Intracomm) -> hbmcomm.Communicator:
     return hbmcomm.Communicator(comm, "regular", "hierarchical" if hosts > 1 else "auto")
 
 
-def fused_allreduce(own: hbmcomm.Communicator, overlap: bool) -> tuple[Any, Callable[[], object]]:
-    """This library's tensor fusion over a communicator, and what frees both."""
-    library: Any = importlib.import_module("hbmcomm.training.fusion")
-    fused = library.FusedAllreduce(own, overlap=overlap)
-
-    def close() -> None:
-        fused.close()
-        own.Free()
-
-    return fused, close
-
-
 def private(counts: Sequence[int]) -> list[Array]:
     """Tensors as a program has them: memory that ranks do not share, touched."""
     return [np.full(count, 0, "float32") for count in counts]
 
 
+def named(tensors: Sequence[Array]) -> list[tuple[str, Array]]:
+    """Each with its name."""
+    return [(f"gradient{number}", each) for number, each in enumerate(tensors)]
+
+
 @dataclass(frozen=True)
-class Gradients:
-    """One rank's gradients; they are zeros while they are timed, so that sums do not grow."""
+class Way:
+    """How gradients are reduced during a step.
+
+    Attributes:
+        end: returns when all are reduced.
+        is_there: called with the number of each gradient, once backward has made it.
+    """
 
     tensors: Sequence[Array]
+    end: Callable[[], object]
+    is_there: Callable[[int], object] = lambda number: None
+    close: Callable[[], object] = nothing
 
-    @property
-    def named(self) -> list[tuple[str, Array]]:
-        """Each with its name."""
-        return [(f"gradient{number}", each) for number, each in enumerate(self.tensors)]
 
-    def ready(
-        self,
-        comm: MPI.Intracomm,
-        call: Callable[[], object],
-        close: Callable[[], object] = nothing,
-        **hooks: Callable[[], object],
-    ) -> Ready:
-        """A call that replaces all of them by their sums; hooks are `wake` and `rest` of Ready."""
+def fused(
+    own: hbmcomm.Communicator, counts: list[int], shared: bool = True, overlap: bool = False
+) -> Way:
+    """This library's tensor fusion.
 
-        def wrong() -> int:
-            for number, each in enumerate(self.tensors):
-                each.fill(number % PATTERN + comm.rank + 1)
-            call()
-            ranks = comm.size * (comm.size + 1) // 2
-            found = sum(
-                int(np.count_nonzero(each != number % PATTERN * comm.size + ranks))
-                for number, each in enumerate(self.tensors)
-            )
-            for each in self.tensors:
-                each.fill(0)
-            return found
+    Args:
+        shared: the tensors are in memory of all ranks, so that nothing is packed.
+        overlap: each is reduced on another thread as soon as it is there; else all are at the end.
+    """
+    library: Any = importlib.import_module("hbmcomm.training.fusion")
+    fusing = library.FusedAllreduce(own, overlap=overlap)
+    tensors = fusing.buffers(counts) if shared else private(counts)
+    submitted = named(tensors)
 
-        return Ready(call, close=close, wrong=wrong, **hooks)
+    def is_there(number: int) -> None:
+        fusing.submit(*submitted[number])
+
+    def end() -> None:
+        for name, each in submitted:
+            fusing.submit(name, each)
+        fusing.wait()
+
+    def close() -> None:
+        fusing.close()
+        own.Free()
+
+    if overlap:
+        return Way(tensors, fusing.wait, is_there, close)
+    return Way(tensors, end, close=close)
+
+
+def summed(
+    tensors: Sequence[Array],
+    comm: MPI.Intracomm,
+    call: Callable[[], object],
+    close: Callable[[], object] = nothing,
+    **hooks: Callable[[], object],
+) -> Ready:
+    """A call that replaces all tensors by their sums; hooks are `wake` and `rest` of Ready.
+
+    They are zeros while they are timed, so that sums do not grow.
+    """
+
+    def wrong() -> int:
+        for number, each in enumerate(tensors):
+            each.fill(number % PATTERN + comm.rank + 1)
+        call()
+        ranks = comm.size * (comm.size + 1) // 2
+        found = sum(
+            int(np.count_nonzero(each != number % PATTERN * comm.size + ranks))
+            for number, each in enumerate(tensors)
+        )
+        for each in tensors:
+            each.fill(0)
+        return found
+
+    return Ready(call, close=close, wrong=wrong, **hooks)
