@@ -16,7 +16,6 @@ import hbmcomm
 from experiments.model.errors import Misplaced
 from experiments.model.experiment import ARENA, NUMPY, PRIVATE
 from experiments.programs.machine import facts
-from experiments.programs.measure.advice import advised
 from experiments.programs.measure.operations import Array
 from experiments.schedule.footprint import MEMORY_SHARE, sizes
 
@@ -79,8 +78,12 @@ class Pool:
         ]
 
 
-def described(pool: Pool) -> dict[str, object]:
-    """What a result holds of a rank's buffers."""
+def recorded(pool: Pool, locality: str, after: Mapping[int, int]) -> dict[str, object]:
+    """What a result holds of a rank's buffers once they have been measured.
+
+    Args:
+        after: {node: bytes} after timing.
+    """
     return {
         "kind": pool.kind,
         "emulated": pool.emulated,
@@ -88,16 +91,6 @@ def described(pool: Pool) -> dict[str, object]:
         "source": hbmcomm.source(pool.send) or "numpy",
         "placement_method": hbmcomm.placement_method(),
         "placement": _by_node(pool.placement),
-    }
-
-
-def recorded(pool: Pool, locality: str, after: Mapping[int, int]) -> dict[str, object]:
-    """What a result holds of a rank's buffers once they have been measured.
-
-    Args:
-        after: {node: bytes} after timing.
-    """
-    return described(pool) | {
         "locality": locality,
         "bytes": pool.nbytes,
         "placement_after": _by_node(after),
@@ -195,6 +188,17 @@ def _communicators(
     if not made:
         raise Unavailable("; ".join(lacking.values()))
     return made, lacking
+
+
+def advised(kind: str, error: Exception) -> str:
+    """The library's error, and the flag of `./inv run` that may help."""
+    if not isinstance(error, hbmcomm.KindUnavailable):
+        return str(error)
+    if kind.startswith("hbw") and not hbmcomm.topology().hbm.nodes:
+        return f"{error}. Here: ./inv run --emulate-hbw"
+    if "SYS_NICE" in str(error):
+        return f"{error}. Here: ./inv run --profiles tuned"
+    return str(error)
 
 
 def home_nodes(kind: hbmcomm.Kind, cpu: int) -> tuple[int, ...]:

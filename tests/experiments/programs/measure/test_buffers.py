@@ -7,6 +7,7 @@ kind accepts.
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import hbmcomm
 from experiments.programs.measure import buffers
 from experiments.programs.measure.buffers import (
     Unavailable,
+    advised,
     home_nodes,
     is_strict,
     misplacement,
@@ -160,3 +162,25 @@ def test_ordinary_memory_on_another_node_voids_a_launch_where_each_page_is_known
 def test_ranks_take_strict_memory_in_turn_and_agree_when_one_has_too_little(mpirun: Start) -> None:
     program = Path(__file__).parents[2] / "ranks" / "one_at_a_time.py"
     mpirun(program, 3, env={"MEMKIND_HBW_NODES": "0"})
+
+
+NO_HBM = hbmcomm.KindUnavailable("hbw: no HBM")
+REFUSED = hbmcomm.KindUnavailable("binding was refused; in a container add --cap-add SYS_NICE")
+
+
+@pytest.mark.parametrize(
+    ("hbm", "kind", "error", "advice"),
+    [
+        ((), "hbw_all", NO_HBM, ". Here: ./inv run --emulate-hbw"),
+        ((), "dax_kmem", NO_HBM, ""),
+        ((1,), "hbw", REFUSED, ". Here: ./inv run --profiles tuned"),
+        ((1,), "hbw", hbmcomm.KindUnavailable("node 7"), ""),
+        ((1,), "hbw", hbmcomm.OutOfMemory("hbw: 3 GiB"), ""),
+    ],
+)
+def test_the_flag_that_may_help_follows_what_the_library_says(
+    hbm: tuple[int, ...], kind: str, error: Exception, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = SimpleNamespace(hbm=SimpleNamespace(nodes=hbm))
+    monkeypatch.setattr(hbmcomm, "topology", lambda: machine)
+    assert advised(kind, error) == f"{error}{advice}"
