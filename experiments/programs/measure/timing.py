@@ -154,35 +154,23 @@ class Timer:
         )
 
     def _batch(self, count: int) -> Batch:
-        first, self._done = self._done, self._done + count
-        found = batch(self._prepare, self._comm, self.gate, first, count, self._group)
+        """Time `count` intervals; rank 0 gathers them."""
+        clock, prepare, gate, comm = CLOCK, self._prepare, self.gate, self._comm
+        first, repeat = self._done, range(self._group)
+        begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+        for i in range(count):
+            call = prepare(first + i)
+            if gate:
+                gate()
+            begin = clock()
+            for _ in repeat:
+                call()
+            ends[i] = clock()
+            begins[i] = begin
+        self._done += count
+        own = np.stack([begins, ends])
+        every = np.empty((comm.size, *own.shape), np.int64) if comm.rank == 0 else own[np.newaxis]
+        comm.Gather(own, every if comm.rank == 0 else None, root=0)
+        began, ended = every[:, 0].T, every[:, 1].T
         self._tick(count * self._group)
-        return found
-
-
-def batch(
-    prepare: Prepare,
-    comm: MPI.Intracomm,
-    gate: Call | None,
-    first: int,
-    count: int,
-    group: int,
-) -> Batch:
-    """Time `count` iterations; a collective over comm, which gathers on rank 0."""
-    clock = CLOCK
-    repeat = range(group)
-    begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-    for i in range(count):
-        call = prepare(first + i)
-        if gate:
-            gate()
-        begin = clock()
-        for _ in repeat:
-            call()
-        ends[i] = clock()
-        begins[i] = begin
-    own = np.stack([begins, ends])
-    every = np.empty((comm.size, *own.shape), np.int64) if comm.rank == 0 else own[np.newaxis]
-    comm.Gather(own, every if comm.rank == 0 else None, root=0)
-    began, ended = every[:, 0].T, every[:, 1].T
-    return Batch((ended - began) / (1e9 * group), began)
+        return Batch((ended - began) / (1e9 * self._group), began)

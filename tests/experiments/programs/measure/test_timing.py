@@ -1,7 +1,5 @@
 """The clock, the grouping of quick operations and the rule that stops a measurement."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -40,7 +38,7 @@ def test_the_quickest_rank_decides_the_group(monkeypatch: pytest.MonkeyPatch) ->
     warm = np.full((10, 2), 1e-6)
     warm[::2, 0] = warm[1::2, 1] = 0.1e-6
     warm[0] = warm[1] = 1e-6
-    monkeypatch.setattr(timing, "batch", lambda *_: Batch(warm, np.zeros((10, 2), np.int64)))
+    monkeypatch.setattr(Timer, "_batch", lambda *_: Batch(warm, np.zeros((10, 2), np.int64)))
     timer = idle()
     assert (timer.group, timer.seconds) == (1, 1e-6)
 
@@ -91,9 +89,9 @@ def test_an_mpi_that_tunes_itself_has_longer_to_warm_up_and_its_last_operations_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slow_then_tuned = np.where(np.arange(64) < 54, 1e-3, 1e-6)[:, np.newaxis]
-    usual = timing.batch
+    usual = Timer._batch
     monkeypatch.setattr(
-        timing, "batch", lambda *asked: usual(*asked)._replace(seconds=slow_then_tuned)
+        Timer, "_batch", lambda *asked: usual(*asked)._replace(seconds=slow_then_tuned)
     )
     timer = idle(64)
     assert (timer.group, timer.seconds) == (1, 1e-6)
@@ -105,12 +103,12 @@ def test_those_that_do_not_count_come_first_in_what_is_kept(
 ) -> None:
     numbers = iter(range(10))
 
-    def batch(*asked: Any) -> Batch:
-        count, number = asked[4], next(numbers)
+    def batch(_: Timer, count: int) -> Batch:
+        number = next(numbers)
         begins = 1_000_000_000 * number + 1000 * np.arange(count)[:, np.newaxis]
         return Batch(np.full((count, 1), float(number)), begins)
 
-    monkeypatch.setattr(timing, "batch", batch)
+    monkeypatch.setattr(Timer, "_batch", batch)
     timer = idle()
     timer.turn(4, 1)
     timer.turn(4, 1)
@@ -122,8 +120,10 @@ def test_those_that_do_not_count_come_first_in_what_is_kept(
 
 
 def test_an_interval_begins_after_the_one_before_has_ended() -> None:
-    found = timing.batch(lambda _: lambda: None, MPI.COMM_SELF, None, 0, 50, 3)
+    timer = idle()
+    timer.turn(50, 3)
     before = timing.CLOCK()
+    (found,) = timer._timed
     assert (found.begins[1:] >= found.begins[:-1] + 3e9 * found.seconds[:-1] - 1).all()
     assert found.begins[-1, 0] < before
 
