@@ -10,6 +10,7 @@ import queue
 import secrets
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
 from experiments.programs.workloads.fusion.grpc_server import UNLIMITED
 from experiments.programs.workloads.regions.line import Line, zeros
-from experiments.programs.workloads.regions.tensor_message import tensor_class
 
 _SERVICE, _PUSH = "hbmcomm.Tensors", "Push"
 _METHOD = f"/{_SERVICE}/{_PUSH}"
@@ -31,23 +31,70 @@ _TUNED = [
     ("grpc.http2.bdp_probe", 0),
 ]
 _ACKNOWLEDGED = b""
+_TENSOR = """
+name: "tensor.proto" package: "hbmcomm" syntax: "proto3"
+message_type {
+  name: "Tensor"
+  field { name: "dtype" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
+  field { name: "shape" number: 2 type: TYPE_INT64 label: LABEL_REPEATED }
+  field { name: "data" number: 3 type: TYPE_BYTES label: LABEL_OPTIONAL }
+}
+"""
+"""message Tensor { string dtype = 1; repeated int64 shape = 2; bytes data = 3; } by protoc."""
+
+
+@cache
+def _tensor_class() -> Any:
+    """The class of the message."""
+    text_format: Any = importlib.import_module("google.protobuf.text_format")
+    descriptors: Any = importlib.import_module("google.protobuf.descriptor_pb2")
+    pools: Any = importlib.import_module("google.protobuf.descriptor_pool")
+    factory: Any = importlib.import_module("google.protobuf.message_factory")
+    pool = pools.DescriptorPool()
+    pool.Add(text_format.Parse(_TENSOR, descriptors.FileDescriptorProto()))
+    return factory.GetMessageClass(pool.FindMessageTypeByName("hbmcomm.Tensor"))
 
 
 class _Queued(Line):
-    """What both lines share: the consumer takes bytes that the server's threads have queued."""
-
-    _ends: "_Ends"
+    """A server on rank 1, whose threads queue bytes for the consumer, and a channel on rank 0."""
 
     def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
         super().__init__(zeros(sizes) if comm.rank == 0 else [])
         self._came: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._comm = comm
+        self._grpc: Any = importlib.import_module("grpc")
+        self._channel: Any = None
+        self._server: Any = None
+
+    def _open(self, handler: Any, address: str, options: Sequence[tuple[str, int]]) -> None:
+        """Start and connect, on both ranks together; `address`: with port 0 any free port."""
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+        grpc, comm = self._grpc, self._comm
+        with affinity.unpinned(affinity.of_all_ranks(comm)):
+            if comm.rank == 1:
+                self._server = grpc.server(ThreadPoolExecutor(2), options=options)
+                handlers = grpc.method_handlers_generic_handler(_SERVICE, {_PUSH: handler})
+                self._server.add_generic_rpc_handlers((handlers,))
+                port = self._server.add_insecure_port(address)
+                if address.endswith(":0"):
+                    address = f"{address[:-1]}{port}"
+                self._server.start()
+            address = comm.bcast(address, 1)
+            if comm.rank == 0:
+                self._channel = grpc.insecure_channel(address, options)
+                grpc.channel_ready_future(self._channel).result(timeout=30)
 
     def receive(self, number: int) -> Array:
         tensor: Array = np.frombuffer(self._came.get(), "float32")
         return tensor
 
     def close(self) -> None:
-        self._ends.close()
+        if self._channel is not None:
+            self._channel.close()
+        self._comm.Barrier()
+        if self._server is not None:
+            self._server.stop(None).wait()
+        self._comm.Free()
 
 
 class RpcLine(_Queued):
@@ -55,12 +102,11 @@ class RpcLine(_Queued):
 
     def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
         super().__init__(comm, sizes)
-        self._class = tensor_class()
-        grpc: Any = importlib.import_module("grpc")
-        handler = grpc.unary_unary_rpc_method_handler(self._take, self._parsed)
-        self._ends = _Ends(comm, handler, "127.0.0.1:0", UNLIMITED)
-        if self._ends.channel is not None:
-            self._call = self._ends.channel.unary_unary(_METHOD, self._serialised)
+        self._class = _tensor_class()
+        handler = self._grpc.unary_unary_rpc_method_handler(self._take, self._parsed)
+        self._open(handler, "127.0.0.1:0", UNLIMITED)
+        if self._channel is not None:
+            self._call = self._channel.unary_unary(_METHOD, self._serialised)
 
     def send(self, number: int) -> None:
         tensor = self._tensors[number]
@@ -87,13 +133,12 @@ class TunedRpcLine(_Queued):
     def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
         super().__init__(comm, sizes)
         self._going: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        grpc: Any = importlib.import_module("grpc")
-        handler = grpc.stream_stream_rpc_method_handler(self._take)
+        handler = self._grpc.stream_stream_rpc_method_handler(self._take)
         name = comm.bcast(f"unix-abstract:hbmcomm.{secrets.token_hex(8)}")
-        self._ends = _Ends(comm, handler, name, _TUNED)
-        if self._ends.channel is not None:
+        self._open(handler, name, _TUNED)
+        if self._channel is not None:
             requests: Iterator[bytes] = iter(self._going.get, None)
-            push = self._ends.channel.stream_stream(_METHOD)
+            push = self._channel.stream_stream(_METHOD)
             self._acknowledged = push(requests, wait_for_ready=True)
 
     def send(self, number: int) -> None:
@@ -111,41 +156,3 @@ class TunedRpcLine(_Queued):
         for data in requests:
             self._came.put(data)
             yield _ACKNOWLEDGED
-
-
-class _Ends:
-    """The server on rank 1, and a channel to it on rank 0; made and closed by both together."""
-
-    def __init__(
-        self,
-        comm: MPI.Intracomm,
-        handler: Any,
-        address: str,
-        options: Sequence[tuple[str, int]],
-    ) -> None:
-        """`address`: with port 0 any free port."""
-        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-        grpc: Any = importlib.import_module("grpc")
-        self._comm, self.channel, self._server = comm, None, None
-        with affinity.unpinned(affinity.of_all_ranks(comm)):
-            if comm.rank == 1:
-                made = grpc.server(ThreadPoolExecutor(2), options=options)
-                handlers = grpc.method_handlers_generic_handler(_SERVICE, {_PUSH: handler})
-                made.add_generic_rpc_handlers((handlers,))
-                port = made.add_insecure_port(address)
-                if address.endswith(":0"):
-                    address = f"{address[:-1]}{port}"
-                made.start()
-                self._server = made
-            address = comm.bcast(address, 1)
-            if comm.rank == 0:
-                self.channel = grpc.insecure_channel(address, options)
-                grpc.channel_ready_future(self.channel).result(timeout=30)
-
-    def close(self) -> None:
-        if self.channel is not None:
-            self.channel.close()
-        self._comm.Barrier()
-        if self._server is not None:
-            self._server.stop(None).wait()
-        self._comm.Free()
