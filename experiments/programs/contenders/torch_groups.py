@@ -108,15 +108,19 @@ class TorchGroups:
             self._dist.destroy_process_group()
 
     def _connected(self) -> Any:
-        """torch.distributed, after its first group has been made, which must be gloo's."""
+        """torch.distributed, after its first group has been made, which must be gloo's.
+
+        A process has one first group: where another object made it, this one uses it.
+        """
         if self._dist is not None:
             return self._dist
         dist = require_gloo(self._comm)
-        os.environ["DDP_DISABLE_COMM_MEM"] = "0"  # gradients in the arena, where a group has one
-        rank, ranks = self._comm.rank, self._comm.size
-        store = dist.FileStore(str(self._folder / "torch"), ranks)
-        with unpinned(self._cpus):
-            dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
+        if not dist.is_initialized():
+            os.environ["DDP_DISABLE_COMM_MEM"] = "0"  # gradients in the arena, if a group has one
+            rank, ranks = self._comm.rank, self._comm.size
+            store = dist.FileStore(str(self._folder / "torch"), ranks)
+            with unpinned(self._cpus):
+                dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
         self._dist = dist
         return dist
 

@@ -180,8 +180,10 @@ def test_transports_that_share_nothing_measure_private_memory(harness: Harness) 
 @pytest.mark.skipif(not TORCH, reason="torch is not installed: pip install torch ninja")
 def test_groups_of_torch_alone_are_measured(harness: Harness) -> None:
     cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("gloo", "torch"))
+    cells += (Cell("tensor_push", "gloo-send", "regular", "local", 1024),)  # over the same gloo
     result = harness(replace(LAUNCH, cells=cells))
-    assert [cell["transport"] for cell in result["cells"]] == ["none", "gloo", "torch"]
+    found = [cell["transport"] for cell in result["cells"] if cell["transport"] != "none"]
+    assert found == ["gloo", "torch", "gloo-send"]
     assert not any("skipped" in cell for cell in result["cells"])
     assert result["environment"]["versions"]["torch"] == metadata.version("torch")
 
