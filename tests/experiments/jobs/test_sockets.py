@@ -37,11 +37,11 @@ def listener(folder: Path, **changes: Any) -> dict[str, Any]:
     return found
 
 
-def echo(folder: Path, rank: int = 0) -> threading.Thread:
-    """A rank that sends back what it reads first, in a thread."""
+def echo(folder: Path) -> threading.Thread:
+    """Rank 0, in a thread: it sends back what it reads first."""
 
     def run() -> None:
-        with lines.opened(folder, rank) as (orders, answers):
+        with lines.opened(folder, 0) as (orders, answers):
             answers.write(orders.readline())
             answers.flush()
 

@@ -27,11 +27,11 @@ def named() -> set[Path]:
     return set(segment.SHM.glob("hbmcomm.*"))
 
 
-def locator_of(descriptor: int, name: str, nbytes: int = BYTES) -> Locator:
+def locator_of(descriptor: int, name: str) -> Locator:
     """What a process would say of a file that it has open."""
     state = os.fstat(descriptor)
     path = f"/proc/{os.getpid()}/fd/{descriptor}"
-    return Locator("memfd", path, state.st_dev, state.st_ino, name, nbytes)
+    return Locator("memfd", path, state.st_dev, state.st_ino, name, BYTES)
 
 
 @pytest.mark.parametrize("backing", segment.BACKINGS)
