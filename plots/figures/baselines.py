@@ -3,18 +3,12 @@
 import pandas as pd
 
 from experiments.analysis.findings.campaign import BASELINE, BASELINES, Findings
-from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.analysis.findings.selection import in_order, usual
 from experiments.model.arms import HOST
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import hollow, points, seconds_axis, size_axis, transport_handles
 from plots.layout.figure_layout import Drawing, Skipped, sheet
-from plots.layout.labels import (
-    OPERATIONS,
-    bytes_text,
-    operation_name,
-    ranks_text,
-    ratio_and_interval,
-)
+from plots.layout.labels import OPERATIONS, operation_name, ranks_text, ratios_in_words
 from plots.layout.style import ARMS, TRANSPORTS, Look, stroke
 
 NAME = "baselines"
@@ -67,12 +61,8 @@ def _drawing(part: Part, found: Findings) -> Drawing:
 
 def _description(ratios: pd.DataFrame, part: Part) -> str:
     mine = ratios[(ratios["ranks"] == part.ranks) & ratios["mpi"].isin(set(part.frame["mpi"]))]
-    sentences = [
-        f"{operation_name(cell.operation)}, {cell.transport}, {bytes_text(cell.bytes)}: "
-        f"{ratio_and_interval(cell)}."
-        for cell in rows(mine[mine["bytes"].isin((mine["bytes"].min(), mine["bytes"].max()))])
-    ]
+    ends = mine[mine["bytes"].isin((mine["bytes"].min(), mine["bytes"].max()))]
     return (
         f"Line charts of time against message size{part.where}. Over the MPI calls whose turns "
-        f"they took: {' '.join(sentences)}"
+        f"they took: {ratios_in_words(ends, 'operation', 'transport', 'bytes')}"
     )

@@ -29,7 +29,7 @@ from plots.layout.labels import (
     LAYOUTS,
     OPERATIONS,
     arm_name,
-    bytes_text,
+    in_words,
     operation_name,
     ranks_text,
     ratio_and_interval,
@@ -226,9 +226,8 @@ def _panel(axes: Axes, frame: pd.DataFrame, sight: Sight) -> None:
 
 def _words(cell: Any) -> str:
     """A cell in one line."""
-    names = [operation_name(cell.operation), cell.transport, bytes_text(cell.bytes), cell.kind]
-    value = ratio_and_interval(cell)
-    return f"{arm_name(cell.arm)}, {', '.join(names)}: {value}, {cell.verdict}"
+    what = in_words(cell, "arm", "operation", "transport", "bytes", "kind")
+    return f"{what}: {ratio_and_interval(cell)}, {cell.verdict}"
 
 
 def _description(frame: pd.DataFrame, what: str, floor: float) -> str:

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, of_first_arm, rows, usual
+from experiments.analysis.findings.selection import in_order, of_first_arm, usual
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import (
     dodge,
@@ -24,7 +24,7 @@ from plots.layout.labels import (
     bytes_text,
     operation_name,
     ranks_text,
-    ratio_and_interval,
+    ratios_in_words,
     short_arm,
 )
 from plots.layout.style import KINDS, MUTED, stroke
@@ -110,12 +110,9 @@ def _panel(axes: Axes, mine: pd.DataFrame, transports: set[str]) -> None:
 
 def _description(frame: pd.DataFrame, ranks: int) -> str:
     largest = frame[frame["bytes"] == frame["bytes"].max()]
-    parts = [
-        f"{FACTORS[cell.factor][0]}, {operation_name(cell.operation)}, {cell.transport}, "
-        f"{cell.kind}: {ratio_and_interval(cell)}."
-        for cell in rows(largest)
-    ]
+    largest = largest.replace({"factor": {name: words for name, (words, *_) in FACTORS.items()}})
     return (
         f"Line charts of placement ratios against message size, {ranks_text(ranks)}. At "
-        f"{bytes_text(frame['bytes'].max())}: " + " ".join(parts)
+        f"{bytes_text(frame['bytes'].max())}: "
+        + ratios_in_words(largest, "factor", "operation", "transport", "kind")
     )

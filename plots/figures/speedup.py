@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from experiments.analysis.findings.campaign import BASELINE, Findings, absent_containers
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import in_order
 from plots.figures.panels.facets import Part, parts, some_arms
 from plots.figures.panels.marks import (
     colour_handle,
@@ -28,12 +28,11 @@ from plots.figures.panels.marks import (
 from plots.layout.figure_layout import Drawing, Sheet, Skipped, sheet
 from plots.layout.labels import (
     OPERATIONS,
-    arm_name,
     by_mpi,
     bytes_text,
     operation_name,
     ranks_text,
-    ratio_and_interval,
+    ratios_in_words,
     short_arm,
 )
 from plots.layout.style import ALERT, ARMS, MUTED, TRANSPORTS, Look, stroke
@@ -220,11 +219,6 @@ def _caption(frame: pd.DataFrame, kind: str) -> str:
 
 
 def _description(frame: pd.DataFrame) -> str:
-    sentences = [
-        f"{operation_name(cell.operation)}, {ranks_text(cell.ranks)}, {bytes_text(cell.bytes)}, "
-        f"{cell.transport}, {arm_name(cell.arm)}: {ratio_and_interval(cell)}."
-        for cell in rows(frame)
-    ]
-    if comparable(frame):
-        sentences.append("The paper claims 4.45 for Bcast at 16 ranks and 4.87 at most.")
-    return " ".join(sentences)
+    claim = " The paper claims 4.45 for Bcast at 16 ranks and 4.87 at most."
+    every = ratios_in_words(frame, "operation", "ranks", "bytes", "transport", "arm")
+    return every + claim * comparable(frame)

@@ -1,9 +1,7 @@
 """Figure 9: how much longer other ways take to do what one of this library's systems does."""
 
-import pandas as pd
-
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, of_first_arm, rows
+from experiments.analysis.findings.selection import in_order, of_first_arm
 from experiments.model.workloads import CONTENDERS, WORKLOADS
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import (
@@ -19,10 +17,9 @@ from plots.figures.panels.marks import (
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
     arm_name,
-    bytes_text,
     operation_name,
     ranks_text,
-    ratio_and_interval,
+    ratios_in_words,
     transport_name,
 )
 from plots.layout.style import MUTED, series
@@ -68,18 +65,7 @@ def _drawing(part: Part, ours: str) -> Drawing:
         f"{TITLE} {ours}{part.where}",
         f"Time with the way named over time with {ours}, paired turn by turn; median over blocks "
         "with its exact 95 % interval. Both axes are logarithmic; lines connect sizes only.",
-        _description(frame, part, ours),
-        page.figure,
-    )
-
-
-def _description(frame: pd.DataFrame, part: Part, ours: str) -> str:
-    sentences = [
-        f"{operation_name(cell.operation)}, {bytes_text(cell.bytes)}, {cell.transport}: "
-        f"{ratio_and_interval(cell)}."
-        for cell in rows(frame)
-    ]
-    return (
         f"Line charts of the time of other ways over that of {ours} against bytes{part.where}: "
-        + " ".join(sentences)
+        + ratios_in_words(frame, "operation", "bytes", "transport"),
+        page.figure,
     )

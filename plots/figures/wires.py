@@ -1,9 +1,7 @@
 """Figure 10: how near operations come to what the links between hosts allow."""
 
-import pandas as pd
-
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, of_first_arm, rows
+from experiments.analysis.findings.selection import in_order, of_first_arm
 from experiments.model.experiment import BINDINGS
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import (
@@ -16,13 +14,7 @@ from plots.figures.panels.marks import (
     transport_handles,
 )
 from plots.layout.figure_layout import Drawing, Skipped, sheet
-from plots.layout.labels import (
-    OPERATIONS,
-    bytes_text,
-    operation_name,
-    ranks_text,
-    ratio_and_interval,
-)
+from plots.layout.labels import OPERATIONS, operation_name, ranks_text, ratios_in_words
 from plots.layout.style import ARMS, MUTED, TRANSPORTS, Look, stroke
 
 NAME = "wires"
@@ -71,18 +63,9 @@ def _drawing(part: Part) -> Drawing:
         "hosts; its rate is known. The bound, the line at 1, has no headers of the network. An "
         "allreduce over N hosts moves 2(N-1)/N of a message over each link. Ranks are on the hosts "
         "in blocks, or dealt out in turn. Both axes are logarithmic; lines connect sizes only.",
-        _description(frame, part),
-        page.figure,
-    )
-
-
-def _description(frame: pd.DataFrame, part: Part) -> str:
-    sentences = [
-        f"{operation_name(cell.operation)}, {bytes_text(cell.bytes)}, {cell.transport}, "
-        f"{DEALT.get(cell.binding, cell.binding)}: {ratio_and_interval(cell)}."
-        for cell in rows(frame)
-    ]
-    return (
         f"Line charts of time over the least time on the links against size{part.where}: "
-        + " ".join(sentences)
+        + ratios_in_words(
+            frame.replace({"binding": DEALT}), "operation", "bytes", "transport", "binding"
+        ),
+        page.figure,
     )

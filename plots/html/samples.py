@@ -16,14 +16,7 @@ from experiments.analysis.reading import Campaign
 from experiments.model.arms import HOST
 from experiments.results import recorded
 from experiments.results.store import read_samples
-from plots.layout.labels import (
-    arm_name,
-    bytes_text,
-    mpi_name,
-    operation_name,
-    ranks_text,
-    ratio_and_interval,
-)
+from plots.layout.labels import arm_name, in_words, ratio_and_interval
 
 ROOM = 2_000_000  # characters of a page, about, for all samples
 _EACH = 5.5  # characters of one of them
@@ -110,10 +103,8 @@ def _pairs(cell: Any, found: Series) -> list[list[int]]:
 
 
 def _cell(cell: Any, pairs: list[list[int]]) -> dict[str, Any]:
-    what = [operation_name(cell.operation), cell.transport, bytes_text(cell.bytes)]
-    what += [mpi_name(cell.mpi), ranks_text(cell.ranks), cell.kind]
     return {
-        "what": ", ".join(what),
+        "what": in_words(cell, "operation", "transport", "bytes", "mpi", "ranks", "kind"),
         "arm": arm_name(cell.arm),
         "ratio": ratio_and_interval(cell),
         "verdict": cell.verdict,

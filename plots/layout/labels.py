@@ -4,11 +4,12 @@ Independent of the locale: numbers are formatted here and nowhere else.
 """
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.findings.selection import emulated, in_order, places
+from experiments.analysis.findings.selection import emulated, in_order, places, rows
 from experiments.analysis.findings.steps import CONTAINER, FILES, RULES
 from experiments.analysis.reading import OVER_PRIVATE
 from experiments.model.arms import HOST, TWIN, named
@@ -177,6 +178,26 @@ def ratio_and_interval(cell: Any) -> str:
     interval = interval_text(cell.low, cell.high)
     known = "no interval" if interval == NOTHING else f"95 % interval {interval}"
     return f"{ratio_text(cell.ratio)} ({known})"
+
+
+_WORDS: Mapping[str, Callable[[Any], str]] = {
+    "arm": arm_name,
+    "mpi": mpi_name,
+    "operation": operation_name,
+    "ranks": ranks_text,
+    "bytes": bytes_text,
+}
+
+
+def in_words(cell: Any, *factors: str) -> str:
+    """ "Bcast, direct, 64 KiB": a row's levels of these factors."""
+    return ", ".join(_WORDS.get(each, str)(getattr(cell, each)) for each in factors)
+
+
+def ratios_in_words(frame: pd.DataFrame, *factors: str) -> str:
+    """A sentence for each row: its levels of these factors, its ratio and interval."""
+    every = [f"{in_words(cell, *factors)}: {ratio_and_interval(cell)}." for cell in rows(frame)]
+    return " ".join(every)
 
 
 def p_text(p: float) -> str:

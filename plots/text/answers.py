@@ -5,7 +5,6 @@ An effect is claimed only where its whole interval is beyond the noise floor of 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,15 +26,16 @@ from plots.layout import confounder_text, data_path_text, placement_text
 from plots.layout.labels import (
     OPERATIONS,
     arm_name,
-    bytes_text,
+    in_words,
     interval_text,
-    mpi_name,
     operation_name,
-    ranks_text,
     transport_name,
 )
 from plots.layout.style import TRANSPORTS
 from plots.text import cost, wire
+
+CELL = ("operation", "transport", "bytes", "ranks")
+"""What names a cell in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _memory(found: Findings) -> str:
     best = max(rows(faster), key=lambda cell: cell.ratio)
     return (
         f"Up to {ratio_text(best.ratio)} times as fast in {kind} as in {BASELINE} memory "
-        f"({_cell(best)}, {mpi_name(best.mpi)}, {arm_name(best.arm)}; from block to block "
+        f"({in_words(best, *CELL, 'mpi', 'arm')}; from block to block "
         f"{interval_text(best.least, best.most)}); faster beyond the noise floor in {len(faster)} "
         f"of {len(frame)} cells. The paper claims 445 %, read as 4.45 times, for Bcast at 16 "
         "ranks, and 487 % at most." + cost.ending(frame, found)
@@ -265,7 +265,7 @@ def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:
     if (frame["verdict"] == Verdict.TOO_FEW).all():
         return f"{start}, {cost.few(frame)}."
     parts = [
-        f"{word} beyond the noise floor in {len(mine)}, most in {_cell(most)}: "
+        f"{word} beyond the noise floor in {len(mine)}, most in {in_words(most, *CELL)}: "
         f"{ratio_text(most.ratio)} times, from block to block "
         f"{interval_text(most.least, most.most)}"
         for word, mine, most in cost.effects(frame)
@@ -274,8 +274,3 @@ def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:
     if len(rest):
         parts.append(f"{cost.bound(rest)} in {'the other' if parts else 'all'} {len(rest)}")
     return f"{start}: {'; '.join(parts)}." + cost.ending(frame, found)
-
-
-def _cell(cell: Any) -> str:
-    place = f"{bytes_text(cell.bytes)}, {ranks_text(cell.ranks)}"
-    return f"{operation_name(cell.operation)}, {cell.transport}, {place}"

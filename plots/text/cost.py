@@ -25,6 +25,7 @@ from plots.layout.labels import (
     arm_name,
     bound_text,
     bytes_text,
+    in_words,
     interval_text,
     mpi_name,
     operation_name,
@@ -229,14 +230,10 @@ def _python(frame: pd.DataFrame) -> str:
 
 def cell_text(cell: Any, found: Findings) -> str:
     """ "1.73 times at 4 MiB, MPICH; from block to block 1.71 to 1.77"."""
-    times = found.times
-    where = [bytes_text(cell.bytes)]
-    where += [mpi_name(cell.mpi)] if times["mpi"].nunique() > 1 else []
-    where += [ranks_text(cell.ranks)] if times["ranks"].nunique() > 1 else []
-    where += [cell.kind] if times["kind"].nunique() > 1 else []
+    varied = [name for name in ("mpi", "ranks", "kind") if found.times[name].nunique() > 1]
     return (
-        f"{ratio_text(cell.ratio)} times at {', '.join(where)}; from block to block "
-        f"{interval_text(cell.least, cell.most)}"
+        f"{ratio_text(cell.ratio)} times at {in_words(cell, 'bytes', *varied)}; "
+        f"from block to block {interval_text(cell.least, cell.most)}"
     )
 
 

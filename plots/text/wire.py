@@ -1,11 +1,9 @@
 """Sentences about operations between hosts: their time over what the links allow."""
 
-from typing import Any
-
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, of_first_arm, rows
 from experiments.model.quantities import ratio_text
-from plots.layout.labels import bytes_text, mpi_name, operation_name, ranks_text, ratio_and_interval
+from plots.layout.labels import bytes_text, in_words, mpi_name, ratio_and_interval
 from plots.layout.style import TRANSPORTS
 
 LONG = 2**20
@@ -20,12 +18,16 @@ def sentences(found: Findings) -> dict[str, str]:
         mine = every[every["transport"] == transport]
         long = mine[mine["bytes"] >= LONG]
         which, shown = ("", mine) if long.empty else (f" from {bytes_text(LONG)} on", long)
-        cells = rows(shown.sort_values("over"))
-        least, most = cells[0], cells[-1]
+        by_time = rows(shown.sort_values("over"))
+        least, most = by_time[0], by_time[-1]
+        places = [
+            in_words(cell, "operation", "bytes", "mpi", "ranks", "binding")
+            for cell in (least, most)
+        ]
         said[transport] = (
             f"{transport} takes {ratio_text(least.over)} to {ratio_text(most.over)} times as long "
-            f"as its bytes on the busiest link{which}; least in {_cell(least)}, most in "
-            f"{_cell(most)}. The links carry {ratio_text(shown['carried'].min())} to "
+            f"as its bytes on the busiest link{which}; least in {places[0]}, most in {places[1]}. "
+            f"The links carry {ratio_text(shown['carried'].min())} to "
             f"{ratio_text(shown['carried'].max())} times the least bytes."
         )
     return said
@@ -45,17 +47,7 @@ def best_flat(found: Findings) -> tuple[str, ...]:
         best = min(rows(mine), key=lambda cell: cell.over)
         if row := ratios.get((best.mpi, best.transport, *levels)):
             said.append(
-                f"{operation_name(best.operation)}, {bytes_text(best.bytes)}, "
-                f"{ranks_text(best.ranks)}, {best.binding}: {best.transport} of "
-                f"{mpi_name(best.mpi)} is the fastest, and takes "
-                f"{ratio_and_interval(row)} times as long as {found.ours} "
-                "with that MPI."
+                f"{in_words(best, *key)}: {best.transport} of {mpi_name(best.mpi)} is the fastest, "
+                f"and takes {ratio_and_interval(row)} times as long as {found.ours} with that MPI."
             )
     return tuple(said)
-
-
-def _cell(cell: Any) -> str:
-    return (
-        f"{operation_name(cell.operation)}, {bytes_text(cell.bytes)}, {mpi_name(cell.mpi)}, "
-        f"{ranks_text(cell.ranks)}, {cell.binding}"
-    )
