@@ -26,6 +26,8 @@ from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
 
 HOST = "host"
 """The name of the reference arm: the host, or the nodes of an allocation, without a container."""
+USERLAND = "userland"
+"""The name of the arm of the image's files on the host, without a container."""
 TWIN = "host-again"
 """The name of the A/A arm: the host once more."""
 ALONE = "host-alone"
@@ -127,3 +129,20 @@ def named(name: str) -> Arm:
     if not found.is_emulated and found not in ENVIRONMENTS and name not in CONTAINERS:
         return Arm(name, BARE_HOST)
     return Arm(name, found, layout=LAYOUTS[0] if found.is_container else "")
+
+
+def in_container(arm: str) -> bool:
+    """Whether an arm is a container, by its name."""
+    return named(arm).in_container
+
+
+def arm_key(arm: str) -> tuple[int, int, int, str]:
+    """Sorts arms as readers see them: the host, then by layout, engine and profile."""
+    found = named(arm)
+    real = found.environment in ENVIRONMENTS
+    return (
+        LAYOUTS.index(found.layout) if found.layout else -1,
+        ENVIRONMENTS.index(found.environment) if real else len(ENVIRONMENTS),
+        PROFILES.index(found.profile) if found.profile else -1,
+        arm,
+    )

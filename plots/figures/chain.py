@@ -13,11 +13,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.analysis.findings.steps import FILES, Family, family
-from experiments.model.arms import named
+from experiments.model.arms import arm_key, named
 from experiments.model.quantities import percent_text, ratio_text
 from plots.figures.panels.marks import even_ticks, hollow, mark_handle, marks, ratio_axis
 from plots.layout import data_path_text

@@ -14,11 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from experiments.analysis.arm_order import arm_key, in_container
 from experiments.analysis.findings.campaign import Findings, absent_containers
 from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
-from experiments.model.arms import HOST
+from experiments.model.arms import HOST, arm_key, in_container
 from experiments.model.quantities import counted, percent_text
 from plots.figures.panels.container_axis import NEAR, Sight, draw_axes, ends
 from plots.figures.panels.facets import Part, heads, parts

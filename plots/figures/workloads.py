@@ -4,9 +4,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, places, rows
+from experiments.model.arms import arm_key
 from experiments.model.quantities import percent_text, seconds_text
 from experiments.model.workloads import WORKLOADS
 from plots.figures.panels.facets import Part, parts

@@ -7,8 +7,8 @@ a map (figures/map.py).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.analysis.arm_order import arm_key
 from experiments.analysis.metadata_diff import ALWAYS_DIFFERENT, Recorded, distinct, flatten
+from experiments.model.arms import arm_key
 
 _ELSEWHERE = ("datapath.", "topology.nodes")
 _MOST = 2  # values of an arm that are spelt out

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import BASELINE, Findings
 from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.model.arms import arm_key
 from experiments.model.quantities import NOTHING, ratio_text
 from experiments.results import recorded
 from plots.layout.labels import (

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.campaign import BASELINE, PLACEMENTS, Findings
 from experiments.analysis.findings.selection import places, rows
 from experiments.analysis.statistics import EQUIVALENCE
-from experiments.model.arms import HOST
+from experiments.model.arms import HOST, arm_key
 from experiments.model.quantities import percent_text
 from plots.layout.labels import MPIS, OPERATIONS, STEPS, mpi_name
 from plots.layout.style import TRANSPORTS

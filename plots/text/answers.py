@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from experiments.analysis.arm_order import USERLAND
 from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, absent_containers
 from experiments.analysis.findings.selection import emulated, in_order, of_first_arm, rows, usual
 from experiments.analysis.reading import OVER_PRIVATE
 from experiments.analysis.statistics import Verdict
-from experiments.model.arms import HOST
+from experiments.model.arms import HOST, USERLAND
 from experiments.model.contender_names import GLOO, TORCH
 from experiments.model.quantities import percent_text, ratio_text
 from experiments.model.workloads import CONTENDERS

@@ -11,13 +11,12 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.arm_order import USERLAND, arm_key
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.analysis.findings.steps import FILES
 from experiments.analysis.ratios import LEAST_CELLS
 from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, bounds, short_of_claim
-from experiments.model.arms import HOST, named
+from experiments.model.arms import HOST, USERLAND, arm_key, named
 from experiments.model.quantities import NOTHING, counted, ratio_text
 from plots.layout.labels import (
     MPIS,

@@ -8,13 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.arm_order import USERLAND, arm_key
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.data_path import Loss
 from experiments.analysis.findings.selection import rows
 from experiments.analysis.mpi_transport_log import SINGLE_COPY
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
-from experiments.model.arms import named
+from experiments.model.arms import USERLAND, arm_key, named
 from experiments.model.quantities import ratio_text
 from plots.layout import data_path_text
 from plots.layout.labels import (

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from experiments.analysis.arm_order import USERLAND, arm_key, in_container
 from experiments.analysis.findings import confounders, data_path, pace, page_placement, unmeasured
 from experiments.analysis.findings.data_path import DataPaths
 from experiments.analysis.findings.page_placement import PageMap
@@ -25,7 +24,7 @@ from experiments.analysis.ratios import (
 )
 from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import CONTAINER, FACTORS, over_launches, verdict
-from experiments.model.arms import HOST, TWIN
+from experiments.model.arms import HOST, TWIN, USERLAND, arm_key, in_container
 from experiments.model.contender_names import GLOO, TORCH
 from experiments.model.workloads import COMPUTING, WORKLOADS
 from experiments.programs.baselines.launches import COUNTERPARTS

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.analysis.arm_order import arm_key, in_container
 from experiments.analysis.metadata_diff import distinct, flatten
 from experiments.analysis.mpi_transport_log import (
     NETWORK,
@@ -16,7 +15,7 @@ from experiments.analysis.mpi_transport_log import (
     SHARED_MEMORY,
     SINGLE_COPY,
 )
-from experiments.model.arms import HOST
+from experiments.model.arms import HOST, arm_key, in_container
 from experiments.model.environment import MPIS
 
 Launches = Iterable[Mapping[str, Any]]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.arm_order import arm_key
 from experiments.analysis.findings.nodes import Node, local_nodes, node_of, nodes_of
+from experiments.model.arms import arm_key
 from experiments.results import recorded
 
 Launches = Iterable[Mapping[str, Any]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.arm_order import arm_key
+from experiments.model.arms import arm_key
 
 
 def usual(frame: pd.DataFrame, *factors: str) -> pd.DataFrame:

@@ -7,8 +7,7 @@ host, the image's files without a container, the container with the fewest rules
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from experiments.analysis.arm_order import USERLAND, arm_key
-from experiments.model.arms import HOST, named
+from experiments.model.arms import HOST, USERLAND, arm_key, named
 from experiments.model.environment import PROFILES, EnvironmentId
 
 FILES, CONTAINER, RULES = "other files", "container", "rules"

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from experiments.analysis.arm_order import USERLAND, arm_key, in_container
-from experiments.model.arms import named
+from experiments.model.arms import USERLAND, arm_key, in_container, named
 from plots.layout.labels import LAYOUTS, arm_name, by_mpi, environment_name, ranks_text
 
 
