@@ -1,9 +1,11 @@
 """What may be an arm's whole effect though it is not the container: one sentence each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+
+import pandas as pd
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.confounders import StrayingCopies
+from experiments.analysis.findings.selection import rows
 from plots.layout import data_path_text
 from plots.layout.labels import bytes_text, ranks_text, ratio_and_interval
 
@@ -28,12 +30,12 @@ def interpreters(versions: Mapping[str, str]) -> tuple[str, ...]:
     return (f"The interpreters differ: Python: {named}.",)
 
 
-def copies(straying: Iterable[StrayingCopies]) -> tuple[str, ...]:
+def copies(straying: pd.DataFrame) -> tuple[str, ...]:
     """A sentence for each arm in which plain copies stray."""
     return tuple(
         "The control differs: a plain copy without MPI already takes "
         f"{ratio_and_interval(each)} times as long in {each.arm} at "
         f"{bytes_text(each.bytes)}, {ranks_text(each.ranks)}; {each.straying} of {each.copies} "
         "copies differ like this, and MPI cannot be the cause."
-        for each in straying
+        for each in rows(straying)
     )

@@ -75,7 +75,8 @@ class Findings:
         floors: the noise floor by MPI and band of sizes.
         blocks: paired blocks that the campaign asked for.
         interpreters: {environment: version of Python} where they differ; else empty.
-        straying_copies: the arms in which plain copies take another time than on the host.
+        straying_copies: a row for each arm in which plain copies take another time than on the
+            host (confounders.straying_copies).
         data_paths: how the data path of each MPI and arm differs from the host's.
         unmeasured: {level asked for and nowhere measured: why}, such as {"docker": "no engine"}.
         machine: why no time here means anything: the emulated machine that it was measured on, in
@@ -106,7 +107,7 @@ class Findings:
     blocks: int
     unmeasured: dict[str, str]
     interpreters: dict[str, str] = field(default_factory=dict)
-    straying_copies: tuple[confounders.StrayingCopies, ...] = ()
+    straying_copies: pd.DataFrame = field(default_factory=pd.DataFrame)
     data_paths: DataPaths = field(default_factory=DataPaths)
     machine: str = ""
     wires: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(OF_WIRES)))

@@ -8,7 +8,6 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.confounders import StrayingCopies
 from experiments.analysis.findings.data_path import DataPaths, Loss
 from plots.figures.container import container
 from plots.figures.panels.container_axis import MOST
@@ -102,8 +101,9 @@ def test_a_data_path_that_differs_is_reported_on_the_figure(found: Findings) -> 
 
 
 def test_many_caveats_are_counted_and_left_to_the_report(found: Findings) -> None:
-    straying = StrayingCopies("docker-tuned-one", 2, 1024, 0.8, 0.79, 0.81, 1, 3)
-    drawing = only(container, replace(found, straying_copies=(straying,) * 5))
+    straying = {"arm": "docker-tuned-one", "ranks": 2, "bytes": 1024, "straying": 1, "copies": 3}
+    straying |= {"ratio": 0.8, "low": 0.79, "high": 0.81}
+    drawing = only(container, replace(found, straying_copies=pd.DataFrame([straying] * 5)))
     assert "5 caveats beside the container itself: see the report." in drawing.caption
     assert "The control differs" not in drawing.caption
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.confounders import StrayingCopies
 from experiments.analysis.findings.data_path import DataPaths, HarmlessRefusal, Loss
 from experiments.analysis.findings.page_placement import page_maps
 from experiments.programs.external.imb import DIFFERENCES
@@ -15,7 +15,9 @@ from tests.campaigns import find
 from tests.launched import make_launch
 
 LOSS = Loss("openmpi", "docker-tuned-one", ("single copy",))
-COPIES = StrayingCopies("docker-tuned-one", 2, 1024, 0.8, 0.79, 0.81, 1, 3)
+COPIES = pd.DataFrame(
+    [{"arm": "docker-tuned-one", "ranks": 2, "bytes": 1024, "straying": 1, "copies": 3}]
+).assign(ratio=0.8, low=0.79, high=0.81)
 
 
 def answer(found: Findings, about: str) -> Answer:
@@ -51,7 +53,7 @@ def test_each_question_names_the_drawings_that_answer_it() -> None:
 
 
 def test_where_no_arm_has_the_same_files_a_containers_cost_is_shown_over_the_host() -> None:
-    found = replace(find(), data_paths=DataPaths((LOSS,)), straying_copies=(COPIES,))
+    found = replace(find(), data_paths=DataPaths((LOSS,)), straying_copies=COPIES)
     named = {each.question: each.figure for each in answers(found)}
     assert [each for each in named.items() if "container cost" in each[0]] == [
         (f"What does a container cost {name}, over the host?", "container")
@@ -86,7 +88,7 @@ def test_what_may_be_the_cause_is_reported_beside_the_cost() -> None:
         find(),
         data_paths=DataPaths((LOSS,)),
         interpreters={"host": "3.11.7", "docker": "3.11.2"},
-        straying_copies=(COPIES,),
+        straying_copies=COPIES,
     )
     cause = answer(found, "beside the container")
     assert cause.sentence == "The interpreters differ: Python: host 3.11.7, docker 3.11.2."

@@ -27,8 +27,7 @@ def test_a_campaign_gives_times_speedups_and_container_ratios(quick: Findings) -
 
 def test_caveats_come_from_what_was_recorded_and_from_the_copies(quick: Findings) -> None:
     assert quick.interpreters == {"host": "3.11.7", "docker": "3.11.2"}
-    straying = [each.arm for each in quick.straying_copies]
-    assert straying == ["docker-default-one", "docker-tuned-one"]
+    assert [*quick.straying_copies["arm"]] == ["docker-default-one", "docker-tuned-one"]
 
 
 def test_what_containers_lost_of_the_data_path_is_found(quick: Findings) -> None:
