@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import isfinite, nan
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from experiments.analysis.metadata_diff import flatten
@@ -230,33 +229,28 @@ def _across_mpis(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFram
 def _results(
     first: pd.DataFrame, second: pd.DataFrame, floor: float
 ) -> tuple[pd.DataFrame, list[str]]:
-    groups = [dict(iter(side.groupby(list(KEYS), observed=True))) for side in (first, second)]
-    rows: list[dict[str, Any]] = []
-    other_groups = 0
-    for key, ours in groups[0].items():
-        theirs = groups[1].get(key)
-        if theirs is None:
-            continue
-        shared = set(ours["group"]) & set(theirs["group"])
-        if not shared:
-            other_groups += 1
-            continue
-        size = max(shared, key=lambda each: min(_count(ours, each), _count(theirs, each)))
-        sides = [
-            side.loc[side["group"] == size, "median_s"].to_numpy(dtype=float)
-            for side in (ours, theirs)
-        ]
-        rows.append(dict(zip(KEYS, key, strict=True)) | _row(sides[0], sides[1], floor))
-    columns = [*KEYS, *_row(np.ones(1), np.ones(1), floor)]
-    left_out = list(_left_out(groups[0], groups[1], other_groups))
-    return pd.DataFrame(rows, columns=columns), left_out
+    """Cells of both, in groups of the size with most launches; why others are left out."""
+    sides = [
+        side.groupby([*KEYS, "group"], observed=True)["median_s"].agg(list)
+        for side in (first, second)
+    ]
+    best: dict[tuple[Any, ...], tuple[list[float], list[float]]] = {}
+    for (*key, _), ours, theirs in pd.concat(sides, axis=1, join="inner").itertuples():
+        if min(len(ours), len(theirs)) > min(map(len, best.get(tuple(key), ([], [])))):
+            best[tuple(key)] = ours, theirs
+    rows = [dict(zip(KEYS, key, strict=True)) | _row(*pair, floor) for key, pair in best.items()]
+    own, other = ({key[:-1] for key in side.index} for side in sides)
+    left_out = [
+        f"{alone} of {len(mine)} cells are only in the {name} campaign"
+        for name, mine, rest in (("first", own, other), ("second", other, own))
+        if (alone := len(mine - rest))
+    ]
+    if grouped := len(own & other) - len(best):
+        left_out.append(f"{grouped} cells were timed back to back in groups of different sizes")
+    return pd.DataFrame(rows), left_out
 
 
-def _count(cells: pd.DataFrame, size: int) -> int:
-    return int((cells["group"] == size).sum())
-
-
-def _row(first: Any, second: Any, floor: float) -> dict[str, Any]:
+def _row(first: list[float], second: list[float], floor: float) -> dict[str, Any]:
     ratio = unpaired_ratio(second, first)
     values: dict[str, Any] = {}
     for name, samples in (("first", first), ("second", second)):
@@ -265,17 +259,6 @@ def _row(first: Any, second: Any, floor: float) -> dict[str, Any]:
         values |= {f"{name}_high_s": middle.high, f"{name}_launches": len(samples)}
     found = verdict(ratio.low, ratio.high, floor)
     return values | {"ratio": ratio.value, "low": ratio.low, "high": ratio.high, "verdict": found}
-
-
-def _left_out(
-    first: Mapping[Any, Any], second: Mapping[Any, Any], other_groups: int
-) -> Iterable[str]:
-    for name, own, other in (("first", first, second), ("second", second, first)):
-        alone = len(set(own) - set(other))
-        if alone:
-            yield f"{alone} of {len(own)} cells are only in the {name} campaign"
-    if other_groups:
-        yield f"{other_groups} cells were timed back to back in groups of different sizes"
 
 
 def _first_lack(first: pd.DataFrame, second: pd.DataFrame) -> str:
