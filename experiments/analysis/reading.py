@@ -57,7 +57,6 @@ class Campaign:
 
     Attributes:
         header: campaign.json.
-        failed: by the names of launches that failed: {"launch": as asked, "reason": text}.
         launches: each finished launch's JSON, in the order of the file names.
         cells: one row per launch and cell; COLUMNS; times in seconds, bytes per rank. `turns` are
             the medians of its turns, `company` the launches that it took them with; `barrier` is
@@ -78,7 +77,6 @@ class Campaign:
     experiment: Experiment
     header: dict[str, Any]
     launches: list[dict[str, Any]]
-    failed: dict[str, dict[str, Any]]
     cells: pd.DataFrame
     controls: pd.DataFrame
     alone: pd.DataFrame
@@ -116,18 +114,16 @@ def load(folder: str | Path) -> Campaign:
     private = controls["transport"].str.endswith(OVER_PRIVATE)
     controls["transport"] = np.where(private, NO_TRANSPORT + OVER_PRIVATE, NO_TRANSPORT)
     launches = {name: each for name, each in launches.items() if each["launch"]["arm"] != ALONE}
-    broken = store.failed(folder)
     return Campaign(
         folder,
         header["name"],
         experiment,
         header,
         list(launches.values()),
-        broken,
         cells,
         controls,
         alone,
-        cautions(header, launches, cells, broken),
+        cautions(header, launches, cells, store.failed(folder)),
     )
 
 

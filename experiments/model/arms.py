@@ -55,11 +55,6 @@ class Arm:
     mpi: str = ""
     setting: str = ""
 
-    @property
-    def in_container(self) -> bool:
-        """Whether it runs in a container, or in the image's files without one."""
-        return self.layout != ""
-
     def measures(self, cell: Cell) -> bool:
         """Whether a cell of its block is one of its own.
 
@@ -132,8 +127,8 @@ def named(name: str) -> Arm:
 
 
 def in_container(arm: str) -> bool:
-    """Whether an arm is a container, by its name."""
-    return named(arm).in_container
+    """Whether the arm of a name runs in a container, or in the image's files without one."""
+    return named(arm).layout != ""
 
 
 def arm_key(arm: str) -> tuple[int, int, int, str]:

@@ -15,8 +15,7 @@ HIDDEN = 1024  # of a token's state
 
 
 def _step(title: str, grain: int, held: int) -> Workload:
-    groups = (TORCH, GLOO)
-    return Workload(title, groups, grain=grain, held=held, computes=True)
+    return Workload(title, (TORCH, GLOO), grain=grain, held=held)
 
 
 _TORCH_STEPS = {
@@ -49,8 +48,9 @@ NEEDING_TORCH = {
 }
 """Contenders that need torch, or gRPC, which is installed with it."""
 
-COMPUTING = tuple(name for name, each in WORKLOADS.items() if each.computes)
-"""The workloads that have a computation of their own."""
+COMPUTING = tuple(_TORCH_STEPS)
+"""The workloads that have a computation of their own. The same without communication takes turns
+with each as NO_TRANSPORT, and bounds it."""
 
 
 def nbytes(operation: str, size: int) -> int:

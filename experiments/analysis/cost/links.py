@@ -10,6 +10,7 @@ from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.cost.measured import KEYS, LATENCY, CannotModel, Measured
 from experiments.analysis.reading import Campaign
 from experiments.model.arms import TWIN
+from experiments.model.environment import EnvironmentId
 from experiments.model.lower_bound import least_wire_seconds
 from experiments.model.quantities import parse_rate
 from experiments.model.systems.fusion import BETWEEN_HOSTS
@@ -66,9 +67,8 @@ def _rate(campaign: Campaign, environment: str) -> float:
             f"{campaign.folder} has {most} ranks on a host, and models of links know hosts with "
             "one: measure with as many hosts as ranks, ./inv run --experiment between_hosts"
         )
-    for each in campaign.experiment.launches.environments:
-        if str(each) == environment and each.rate:
-            return parse_rate(each.rate)
+    if rate := EnvironmentId.parse(environment).rate:
+        return parse_rate(rate)
     raise CannotModel(
         f"{environment} has links of unknown rate; measure on emulated hosts: "
         "./inv run --experiment between_hosts"

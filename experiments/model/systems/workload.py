@@ -20,8 +20,6 @@ class Workload:
         held: how many times the bytes of a cell each contender holds at most, besides its buffers.
         network: of hbmcomm.training.networks; its only cell has the bytes of all gradients.
         elements: of its only cell, where that is not a network's.
-        computes: it computes as well. The same without communication takes turns with it as
-            NO_TRANSPORT, and bounds it.
     """
 
     title: str
@@ -31,7 +29,6 @@ class Workload:
     held: int = 0
     network: str = ""
     elements: int = 0
-    computes: bool = False
 
     @property
     def family(self) -> tuple[str, str]:

@@ -64,7 +64,7 @@ def campaign(name: str, medians: pd.DataFrame, **text: Any) -> Campaign:
         **text.get("header", {}),
     }
     return Campaign(
-        Path(name), name, asked, header, launches, {}, medians, medians[:0], medians[:0], []
+        Path(name), name, asked, header, launches, medians, medians[:0], medians[:0], []
     )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -38,9 +37,6 @@ def medians(
 
 def stored(cells: pd.DataFrame, question: Question, *notes: str, **header: str) -> Campaign:
     """A bench that was read."""
-    nothing: dict[str, Any] = {}
     frame = cells.head(0)
     name = question.experiment.name
-    return Campaign(
-        *(Path(), name, question.experiment, header, [], nothing, cells, frame, frame, [*notes])
-    )
+    return Campaign(*(Path(), name, question.experiment, header, [], cells, frame, frame, [*notes]))

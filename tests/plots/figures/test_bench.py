@@ -52,7 +52,7 @@ def make(
     ]
     asked = ask(2, tuned=len(settings) > 1).experiment
     cells = pd.DataFrame(rows)
-    return Campaign(Path(), "bench", asked, header, [], {}, cells, cells.head(0), cells.head(0), [])
+    return Campaign(Path(), "bench", asked, header, [], cells, cells.head(0), cells.head(0), [])
 
 
 @pytest.fixture(scope="module")
