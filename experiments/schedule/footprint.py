@@ -3,8 +3,6 @@
 Counts elements of messages; programs/measure/buffers.py allocates them.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from experiments.model.contender_names import OTHER_BUILD
@@ -25,33 +23,25 @@ def in_hbm(kind: str) -> bool:
     return kind.startswith("hbw")
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Messages that a rank's buffers hold.
+def sizes(operation: str, rank: int, ranks: int) -> tuple[int, int]:
+    """Messages that the send and the receive buffer of one rank hold.
 
     A message is what one rank contributes; where it contributes something else for every other
     rank (alltoall, reduce_scatter), what it contributes for one.
     """
-
-    send: int
-    recv: int
-
-
-def sizes(operation: str, rank: int, ranks: int) -> Sizes:
-    """Buffer sizes of one rank, in messages."""
     at_root = rank == ROOT
     return {
-        COPY: Sizes(1, 1),
-        "bcast": Sizes(1, 0),
-        "gather": Sizes(1, ranks if at_root else 0),
-        "scatter": Sizes(ranks if at_root else 0, 1),
-        "reduce": Sizes(1, 1 if at_root else 0),
-        "allreduce": Sizes(1, 1),
-        "allgather": Sizes(1, ranks),
-        "reduce_scatter": Sizes(ranks, 1),
-        "alltoall": Sizes(ranks, ranks),
-        BARRIER: Sizes(0, 0),
-        **{name: Sizes(0, 0 if each.nbytes else 1) for name, each in WORKLOADS.items()},
+        COPY: (1, 1),
+        "bcast": (1, 0),
+        "gather": (1, ranks if at_root else 0),
+        "scatter": (ranks if at_root else 0, 1),
+        "reduce": (1, 1 if at_root else 0),
+        "allreduce": (1, 1),
+        "allgather": (1, ranks),
+        "reduce_scatter": (ranks, 1),
+        "alltoall": (ranks, ranks),
+        BARRIER: (0, 0),
+        **{name: (0, 0 if each.nbytes else 1) for name, each in WORKLOADS.items()},
     }[operation]
 
 
@@ -64,12 +54,12 @@ def lengths(launch: Launch, rank: int, cache: int) -> tuple[int, int]:
     itemsize = np.dtype(launch.dtype).itemsize
     send = recv = 0
     for cell in launch.plan:
-        need, elements = sizes(cell.operation, rank, launch.ranks), cell.bytes // itemsize
-        more = 0
+        sent, received = sizes(cell.operation, rank, launch.ranks)
+        elements, more = cell.bytes // itemsize, 0
         if launch.measurement.cache == "rotating" and cell.bytes < OUTGROWN * cache:
             more = max(2 * cache // itemsize, elements)
-        send = max(send, need.send * elements + more)
-        recv = max(recv, need.recv * elements + more)
+        send = max(send, sent * elements + more)
+        recv = max(recv, received * elements + more)
     return send, recv
 
 
@@ -91,5 +81,5 @@ def own_bytes(launch: Launch, rank: int, cache: int) -> int:
 
 def longest_send(launch: Launch) -> int:
     """Elements of the longest send buffer that any rank has in any cell."""
-    most = max(sizes(each.operation, ROOT, launch.ranks).send * each.bytes for each in launch.plan)
+    most = max(sizes(each.operation, ROOT, launch.ranks)[0] * each.bytes for each in launch.plan)
     return most // np.dtype(launch.dtype).itemsize

@@ -64,8 +64,7 @@ class Pool:
 
         Slots begin on pages, so that small ones crowd the same cache sets and push each other out.
         """
-        need = sizes(operation, rank, ranks)
-        given, taken = need.send * elements, need.recv * elements
+        given, taken = (messages * elements for messages in sizes(operation, rank, ranks))
         page = PAGE // self.send.itemsize
         steps = [-(-max(length, 1) // page) * page for length in (given, taken)]
         fitting = min(self.send.size // steps[0], self.recv.size // steps[1]) or 1

@@ -16,11 +16,11 @@ class Result:
     """What one operation left in fresh buffers."""
 
     def __init__(self, operation: str, dtype: str, iteration: int) -> None:
-        need = footprint.sizes(operation, COMM.rank, COMM.size)
+        sent, received = footprint.sizes(operation, COMM.rank, COMM.size)
         self.operation, self.iteration = operation, iteration
         self.pattern = operations.ramp(ELEMENTS * COMM.size, dtype)
-        self.send = np.empty(need.send * ELEMENTS, dtype)
-        self.recv = np.full(need.recv * ELEMENTS, 99, dtype)
+        self.send = np.empty(sent * ELEMENTS, dtype)
+        self.recv = np.full(received * ELEMENTS, 99, dtype)
         operations.fill(self.send, self.pattern, COMM.rank, iteration)
         if operation == "bcast" and COMM.rank != footprint.ROOT:
             self.send[:] = 99

@@ -63,8 +63,8 @@ done = []
 pattern = operations.ramp(ELEMENTS * COMM.size, "float32")
 for make in makers:
     for operation in CALLS:
-        need = footprint.sizes(operation, COMM.rank, COMM.size)
-        send, recv = make(need.send * ELEMENTS), make(need.recv * ELEMENTS)
+        needed = footprint.sizes(operation, COMM.rank, COMM.size)
+        send, recv = (make(messages * ELEMENTS) for messages in needed)
         for name, contender in contenders.items():
             if name.endswith("in place") and operation != "allreduce":
                 continue
