@@ -5,7 +5,7 @@ none; which cells a drawing holds is decided here, too.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -133,7 +133,9 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         *ends(frame, floor),
     )
     what = f"{ranks_text(part.ranks)}{part.title_end}"
-    caveats = _caveats(confounder_text.caveats(found))
+    caveats = list(confounder_text.caveats(found))
+    if len(caveats) > MOST_CAVEATS:  # no room; the report lists them
+        caveats = [f"{len(caveats)} caveats beside the container itself: see the report."]
     only = f", {panels[0][0]}" * (frame["transport"].nunique() == 1)
     page = sheet(
         f"Time in a container over the {HOST}, {ranks_text(part.ranks)}{only}",
@@ -165,13 +167,6 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         page.figure,
         {str(cell.Index): _words(cell) for cell in rows(frame)},
     )
-
-
-def _caveats(caveats: Sequence[str]) -> list[str]:
-    """All that there are room for; else how many, since the report lists them."""
-    if len(caveats) <= MOST_CAVEATS:
-        return list(caveats)
-    return [f"{len(caveats)} caveats beside the container itself: see the report."]
 
 
 def _grounds(axes: Axes, floor: float, sight: Sight) -> None:

@@ -7,6 +7,7 @@ from experiments.analysis.findings.campaign import BASELINES, REFERENCE, Finding
 from experiments.analysis.findings.selection import in_order, rows, usual
 from experiments.model.arms import HOST
 from experiments.model.quantities import seconds_text
+from experiments.model.workloads import WORKLOADS
 from plots.figures.panels.facets import Part, parts, some_arms
 from plots.figures.panels.marks import (
     bound_handle,
@@ -45,7 +46,7 @@ def times(found: Findings) -> list[Drawing | Skipped]:
     """One drawing per MPI and rank count: a row of panels per operation, a column per arm."""
     if found.times.empty:
         return [Skipped(NAME, TITLE, "no cell was measured")]
-    frame = found.collectives
+    frame = found.times[~found.times["operation"].isin(WORKLOADS)]
     frame = frame[~frame["arm"].isin(BASELINES)]  # baselines.py draws those
     return [_drawing(part, found.unmeasured) for part in parts(frame)]
 

@@ -13,6 +13,7 @@ from experiments.analysis.findings.selection import places, rows
 from experiments.analysis.statistics import EQUIVALENCE
 from experiments.model.arms import HOST, arm_key
 from experiments.model.quantities import percent_text
+from experiments.model.workloads import COMPUTING
 from plots.layout.labels import MPIS, OPERATIONS, STEPS, mpi_name
 from plots.layout.style import TRANSPORTS
 from plots.tables.columns import FACTORS, GROUPS, PAGES, RATIOS, STEP_TIMES, TIMES, Column, Row
@@ -134,7 +135,7 @@ _KINDS = (
         "buffer over the median, with r ranks times 2(r - 1)/r for Allreduce and (r - 1)/r for "
         "Allgather and Reduce_scatter_block. n: the iterations of all launches. Group: how many "
         "operations an iteration times back to back, at most.",
-        lambda found: found.uncomputed,
+        lambda found: found.times[~found.times["operation"].isin(COMPUTING)],
         TIMES,
     ),
     _Kind(

@@ -131,16 +131,6 @@ class Findings:
         return self.transports[self.transports["operation"].isin(systems)]
 
     @property
-    def uncomputed(self) -> pd.DataFrame:
-        """The rows of `times` that have no computation beside them: collectives and systems."""
-        return self.times[~self.times["operation"].isin(COMPUTING)]
-
-    @property
-    def collectives(self) -> pd.DataFrame:
-        """The rows of `times` that are no workloads."""
-        return self.times[~self.times["operation"].isin(WORKLOADS)]
-
-    @property
     def ours(self) -> str:
         """The transport that others are held against."""
         return _ours(self.times)
