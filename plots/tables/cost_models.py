@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from experiments.analysis.cost import learned
-from experiments.analysis.cost.evaluation import MODELS, Evaluation
-from experiments.analysis.cost.measured import quantiles, relative_error
+from experiments.analysis.cost.evaluation import MODELS, Evaluation, relative_error
 from experiments.analysis.findings.selection import rows
 from experiments.model.quantities import NOTHING, percent_text, seconds_text, significant
 from plots.layout.labels import bytes_text, mpi_name, operation_name
@@ -144,8 +143,7 @@ def sentence(found: Evaluation) -> str:
     parts = [
         f"{transport} "
         + ", ".join(
-            f"{name} {percent_text(quantiles(relative_error(part[name], part['seconds']))[0], 0)}"
-            for name in MODELS
+            f"{name} {percent_text(relative_error(part, name).median(), 0)}" for name in MODELS
         )
         for transport, part in [("all cells:", held), *transports]
     ]

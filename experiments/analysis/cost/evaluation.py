@@ -9,15 +9,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.analysis.cost import learned
-from experiments.analysis.cost.measured import (
-    DIRECT,
-    CannotModel,
-    Measured,
-    halves,
-    quantiles,
-    relative_error,
-    samples,
-)
+from experiments.analysis.cost.measured import DIRECT, CannotModel, Measured
 from experiments.analysis.findings.selection import places, rows
 from experiments.model.contender_names import CALLS
 from hbmcomm import costmodel
@@ -66,10 +58,11 @@ def evaluate(measured: Measured) -> Evaluation:
         mpi, transport, operation = map(str, key)
         half = halves(part)
         fitted[part.index] = half
+        known = zip(part["ranks"][half], part["bytes"][half], part["seconds"][half], strict=True)
         with contextlib.suppress(costmodel.CostModelError):  # too few: their predictions are NaN
             models[mpi, transport, operation] = costmodel.fit(
                 operation,
-                samples(part[half]),
+                [costmodel.Sample(*each) for each in known],
                 here,
                 shared=transport == DIRECT,
                 only=measured.algorithms.get(transport, ""),
@@ -89,6 +82,18 @@ def evaluate(measured: Measured) -> Evaluation:
     return Evaluation(here, models, found, errors, measured.compared)
 
 
+def halves(frame: pd.DataFrame) -> pd.Series:
+    """For each row whether it is of the half that is fitted: sizes and rank counts as on a
+    chessboard, so that no neighbour of a cell in either direction is in its half."""
+    ranks, sizes = (frame[column].rank(method="dense") for column in ("ranks", "bytes"))
+    return (ranks + sizes) % 2 == 0
+
+
+def relative_error(times: pd.DataFrame, name: str) -> pd.Series:
+    """How far the seconds that one of MODELS predicts are from the measured ones, without sign."""
+    return (times[name] / times["seconds"] - 1).abs()
+
+
 def _predicted(models: Mapping[Key, costmodel.Model], here: costmodel.Machine, row: Any) -> float:
     model = models.get((row.mpi, row.transport, row.operation))
     return model.seconds(int(row.ranks), int(row.bytes), here) if model else math.nan
@@ -100,7 +105,8 @@ def _errors(held: pd.DataFrame, names: list[str]) -> pd.DataFrame:
         row = dict(zip(names, key, strict=True))
         row["cells"] = len(part)
         for name in MODELS:
-            row[name], row[f"{name}_p90"] = quantiles(relative_error(part[name], part["seconds"]))
+            off = relative_error(part, name)
+            row[name], row[f"{name}_p90"] = off.median(), off.quantile(0.9)
         found.append(row)
     return pd.DataFrame(found).sort_values(
         names,

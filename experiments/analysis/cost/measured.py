@@ -144,27 +144,3 @@ def _curve(copies: pd.DataFrame, cores: int) -> costmodel.Memory:
     if best.empty:
         return costmodel.Memory((1, max(2, cores)), (SPEED, max(2, cores) * SPEED))
     return costmodel.Memory(tuple(map(int, best.index)), tuple(map(float, best)))
-
-
-def halves(frame: pd.DataFrame) -> pd.Series:
-    """For each row whether it is of the half that is fitted: sizes and rank counts as on a
-    chessboard, so that no neighbour of a cell in either direction is in its half."""
-    ranks, sizes = (frame[column].rank(method="dense") for column in ("ranks", "bytes"))
-    return (ranks + sizes) % 2 == 0
-
-
-def samples(frame: pd.DataFrame) -> list[costmodel.Sample]:
-    """The times as models take them."""
-    return [
-        costmodel.Sample(int(row.ranks), int(row.bytes), float(row.seconds)) for row in rows(frame)
-    ]
-
-
-def relative_error(predicted: pd.Series, seconds: pd.Series) -> pd.Series:
-    """Without sign."""
-    return (predicted / seconds - 1).abs()
-
-
-def quantiles(errors: pd.Series) -> tuple[float, float]:
-    """Median and 90th percentile; NaN where there are none."""
-    return float(errors.median()), float(errors.quantile(0.9))

@@ -7,15 +7,8 @@ import pandas as pd
 import pytest
 
 from experiments.analysis.cost import learned, whatif
-from experiments.analysis.cost.evaluation import Evaluation, evaluate
-from experiments.analysis.cost.measured import (
-    CannotModel,
-    halves,
-    of_bench,
-    of_campaign,
-    quantiles,
-    relative_error,
-)
+from experiments.analysis.cost.evaluation import Evaluation, evaluate, halves, relative_error
+from experiments.analysis.cost.measured import CannotModel, of_bench, of_campaign
 from experiments.analysis.reading import load
 from hbmcomm.costmodel import CostModelError
 from plots.tables import stored_bench
@@ -46,10 +39,7 @@ def test_on_the_stored_bench_the_median_error_of_unknown_cells_is_at_most_15_per
     found: Evaluation,
 ) -> None:
     held = found.held_out
-    errors = {
-        name: quantiles(relative_error(held[name], held["seconds"]))[0]
-        for name in ("model", "roofline")
-    }
+    errors = {name: relative_error(held, name).median() for name in ("model", "roofline")}
     assert errors["model"] <= 0.15
     assert errors["roofline"] > 2 * errors["model"]
 
@@ -97,7 +87,7 @@ def test_a_campaign_of_many_sizes_is_modelled(tmp_path: Path) -> None:
     write_campaign(tmp_path / "many", docker=False, slim=True, sizes="1KiB:4MiB:2", blocks=1)
     found = evaluate(of_campaign(load(tmp_path / "many")))
     held = found.held_out
-    assert quantiles(relative_error(held["model"], held["seconds"]))[0] < 0.1
+    assert relative_error(held, "model").median() < 0.1
 
 
 def test_hbm_of_another_machine_is_as_fast_as_its_curve(found: Evaluation) -> None:
