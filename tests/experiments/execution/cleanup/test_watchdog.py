@@ -68,7 +68,7 @@ class Driver:
 def guard_of(folder: Path) -> int:
     """The guard's process number. A program that is just being started shows no command."""
     words = (reaper.__name__, str(folder))
-    wait_for(lambda: running(*words), "guard", 5)
+    wait_for(lambda: running(*words), "guard")
     return running(*words)[0]
 
 
