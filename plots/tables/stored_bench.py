@@ -14,10 +14,9 @@ from typing import Any
 
 from experiments.analysis.findings.selection import in_order
 from experiments.analysis.statistics import Verdict
+from experiments.model.contender_names import PLAIN
 from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
 from plots.layout.labels import OPERATIONS, bytes_text, interval_text, mpi_name, operation_name
-
-PLAIN = "plain"
 
 
 def load(path: Path) -> dict[str, Any]:
