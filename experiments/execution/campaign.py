@@ -97,9 +97,7 @@ def dry_run(campaign: Campaign, launches: Sequence[Launch]) -> list[str]:
     name of its machine.
     """
     commands, incoming = Commands(campaign, Backends()), campaign.request.out / "incoming"
-    return [
-        commands(each).command(each, (incoming / each.name).absolute()).shell() for each in launches
-    ]
+    return [commands(each, (incoming / each.name).absolute()).shell() for each in launches]
 
 
 def expected(campaign: Campaign) -> list[str]:

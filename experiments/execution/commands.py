@@ -1,4 +1,4 @@
-"""Which environment each launch of a campaign runs in, and the variables of its ranks."""
+"""The command of each launch of a campaign: its environment, and the variables of its ranks."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -13,11 +13,11 @@ from experiments.emulation.hosts.hosts import hosts_to_be
 from experiments.emulation.hosts.plan import Plan
 from experiments.environments.cluster.contained import Contained
 from experiments.environments.cluster.hosts import OnHosts
-from experiments.environments.cluster.of_site import OfSite
 from experiments.environments.cluster.slurm import Slurm
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host, OwnStarter
 from experiments.environments.mpi.debug_output import asking
+from experiments.environments.process import Command, Process
 from experiments.environments.profiles import Machine
 from experiments.environments.unpacked.apptainer import Apptainer
 from experiments.environments.unpacked.charliecloud import Charliecloud
@@ -25,7 +25,6 @@ from experiments.environments.unpacked.userland import Userland
 from experiments.environments.vm import Vm
 from experiments.execution.backends import Backends
 from experiments.execution.campaign_file import Campaign
-from experiments.execution.launching import Environment
 from experiments.model.environment import (
     APPTAINER,
     BARE_HOST,
@@ -44,57 +43,70 @@ from experiments.provision.images import image, unpacked
 from experiments.provision.wheels import mpi
 
 Variables = Mapping[str, str]
-TREES: Mapping[EnvironmentId, Callable[..., Environment]] = {
+TREES: Mapping[EnvironmentId, Callable[..., Userland | Charliecloud | Apptainer]] = {
     USERLAND: Userland,
     CHARLIECLOUD: Charliecloud,
     APPTAINER: Apptainer,
 }
 """Environments over the image as a folder."""
+OURS = ("PATH", "LD_LIBRARY_PATH")
+"""Variables that would lead ranks of a site's MPI to an MPI from a wheel."""
 
 
 class Commands:
-    """The environments of a campaign's launches; images by their names where none is ready."""
+    """The commands of a campaign's launches; images by their names where none is ready."""
 
     def __init__(self, campaign: Campaign, found: Backends) -> None:
         self._campaign, self._found = campaign, found
         self._torch = campaign.experiment.uses_torch
         self._cores = passthrough.cores()
 
-    def __call__(self, launch: Launch) -> Environment:
-        """The environment that turns a launch into a command."""
+    def __call__(self, launch: Launch, folder: Path) -> Command:
+        """The command that runs a launch over its folder, which holds launch.json."""
         prefix, where = self._prefix(launch.mpi), launch.environment
         if launch.program == imb.NAME:
             prefix, own = mpi.prefix(imb.FLAVOUR), (imb.RUN, (str(self._cores),))
-            return OwnStarter(imb.FLAVOUR, prefix, self._cores, self._campaign.variables, *own)
+            starter = OwnStarter(imb.FLAVOUR, prefix, self._cores, self._campaign.variables, *own)
+            return starter.command(launch, folder)
         variables = {**self._campaign.variables, **asking(launch.mpi)}
         if launch.program in launches.COUNTERPARTS:
-            return OwnStarter(launch.mpi, prefix, self._cores, variables, launches.RUN)
+            starter = OwnStarter(launch.mpi, prefix, self._cores, variables, launches.RUN)
+            return starter.command(launch, folder)
         if where == BARE_HOST:
-            return self._of_site(Host(launch.mpi, prefix, self._cores, variables))
+            host = Host(launch.mpi, prefix, self._cores, variables)
+            return self._of_site(host.command(launch, folder), prefix)
         if self._torch and (where.is_container or where.is_emulated):
             variables |= image.TORCH_VARIABLES  # only an engine gives ranks those of the image
         if where.on_cluster:
-            return self._on_nodes(where, launch.mpi, variables)
+            return self._on_nodes(launch, folder, variables)
         if where.on_hosts:
-            return self._on_hosts(where, launch.mpi, variables)
+            return self._on_hosts(where, launch.mpi, variables).command(launch, folder)
         if where in (DOCKER, PODMAN):
-            return self._in_engine(where, launch.mpi, variables)
+            return self._in_engine(where, launch.mpi, variables).command(launch, folder)
         if where in TREES:
             tree = unpacked.folder(image.variant(launch.mpi, self._torch))
             passed = (image.PREFIX, self._cores, self._machine, variables)
-            return TREES[where](launch.mpi, tree, *passed, root=os.getuid() == 0)
-        return self._in_guest(where, launch.mpi, variables)
+            made = TREES[where](launch.mpi, tree, *passed, root=os.getuid() == 0)
+            return made.command(launch, folder)
+        return self._in_guest(where, launch.mpi, variables).command(launch, folder)
 
     def _prefix(self, flavour: str, contained: Contained | None = None) -> Path:
         """Prefix of the launcher; ranks without a container have the site's, where there is one."""
         own = self._campaign.request.python
         return Path(own) if own and not contained else mpi.prefix(flavour)
 
-    def _of_site(self, made: Host | Slurm) -> Environment:
-        """As it is, or with the MPI that the site provides."""
+    def _of_site(self, made: Process, prefix: Path) -> Process:
+        """As it is, or with the MPI that the site provides: its mpiexec, found as its modules want.
+
+        Args:
+            prefix: the environment that the command starts ranks of.
+        """
         if not self._campaign.request.python:
             return made
-        return OfSite(made, site_python.mpiexec(made.prefix), site_python.variables())
+        replaced, found = str(prefix / "bin/mpiexec"), str(site_python.mpiexec(prefix))
+        argv = tuple(found if word == replaced else word for word in made.argv)
+        kept = {name: value for name, value in made.environment.items() if name not in OURS}
+        return replace(made, argv=argv, environment=kept | site_python.variables())
 
     @cached_property
     def _site(self) -> Site:
@@ -128,21 +140,23 @@ class Commands:
         tree = provided or unpacked.folder(image.variant(flavour, self._torch))
         return Contained(where.container, tree, image.PREFIX) if where.container else None
 
-    def _on_nodes(self, where: EnvironmentId, flavour: str, variables: Variables) -> Environment:
-        """The nodes of an allocation, all alike."""
+    def _on_nodes(self, launch: Launch, folder: Path, variables: Variables) -> Process:
+        """On the nodes of an allocation, all alike."""
         site, asked = self._site, self._campaign.experiment.launches
+        where, flavour = launch.environment, launch.mpi
         contained = self._contained(where, flavour, site.image_of(where.container, flavour))
+        prefix = self._prefix(flavour, contained)
         made = Slurm(
             flavour,
-            self._prefix(flavour, contained),
+            prefix,
             asked.nodes,
             self._cores,
             asked.launcher,
             site.pmi_of(flavour),
             contained,
             {**variables, **site.variables},
-        )
-        return made if contained else self._of_site(made)
+        ).command(launch, folder)
+        return made if contained else self._of_site(made, prefix)
 
     def _in_engine(self, where: EnvironmentId, flavour: str, variables: Variables) -> Docker:
         ready = self._found.images.get((where, flavour))

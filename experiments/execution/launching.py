@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import docker
 
@@ -22,23 +22,13 @@ FOREIGN = (USERLAND, DOCKER, PODMAN, APPTAINER)
 """Environments where ranks run as another user than a driver that is root."""
 
 
-class Environment(Protocol):
-    """Anything that turns a launch into a command."""
-
-    def command(self, launch: Launch, folder: Path) -> Command:
-        """The command that runs the harness over a folder holding launch.json."""
-
-
-Environments = Callable[[Launch], Environment]
-"""Which environment a launch runs in."""
-
-
 @dataclass(frozen=True)
 class LaunchContext:
     """What launches of a campaign have in common.
 
     Attributes:
         folder: a results folder that store.create has begun.
+        command: of a launch over its own folder, which holds launch.json.
         owner: uid and gid that container ranks write as.
         clients: engines' clients, for environments that answer with a container.
         gone: by environment, a function: why a machine is gone that its launches run on, "" while
@@ -46,7 +36,7 @@ class LaunchContext:
     """
 
     folder: Path
-    environments: Environments
+    command: Callable[[Launch, Path], Command]
     owner: tuple[int, int]
     clients: Mapping[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
     gone: Mapping[EnvironmentId, Callable[[float], str]] = field(default_factory=dict)
@@ -57,7 +47,7 @@ class LaunchContext:
         if launch.environment in FOREIGN and os.getuid() == 0:
             for path in (place, *place.iterdir()):
                 os.chown(path, *self.owner)
-        return self.environments(launch).command(launch, place.absolute())
+        return self.command(launch, place.absolute())
 
     def check_presence(self, launch: Launch, idle: float) -> None:
         """See that the machines are there that a launch runs on.

@@ -4,15 +4,23 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import docker
 import pytest
 
-from experiments.execution.launching import FOREIGN, Environment
+from experiments.environments.process import Command
+from experiments.execution.launching import FOREIGN
 from experiments.jobs.execute import execute
 from experiments.model.launch import Launch
 from experiments.provision import passthrough
+
+
+class Environment(Protocol):
+    """Anything that turns a launch into a command."""
+
+    def command(self, launch: Launch, folder: Path) -> Command:
+        """The command that runs the harness over a folder holding launch.json."""
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.catalogue import spec
-from experiments.environments.process import Process
-from experiments.execution.launching import Environments, LaunchContext
+from experiments.environments.process import Command, Process
+from experiments.execution.launching import LaunchContext
 from experiments.execution.runner import Runner
 from experiments.model.environment import DOCKER, EnvironmentId
 from experiments.model.launch import Block, Launch
@@ -68,19 +68,24 @@ def host_and_docker(blocks: int, sizes: Sequence[int] = SIZES) -> tuple[Block, .
 
 
 Gone = Mapping[EnvironmentId, Callable[[], str]]
+Commands = Callable[[Launch, Path], Command]
 
 
 def run(
-    folder: Path, blocks: Sequence[Block], environments: Environments, gone: Gone | None = None
+    folder: Path, blocks: Sequence[Block], commands: Commands, gone: Gone | None = None
 ) -> list[str]:
-    """What Runner answers in such environments without an engine."""
-    context = LaunchContext(folder, environments, ME, gone=gone or {})
+    """What Runner answers with such commands and without an engine."""
+    context = LaunchContext(folder, commands, ME, gone=gone or {})
     return Runner(context, blocks).run()
 
 
-def alike(every: Instant) -> Environments:
-    return lambda launch: every
+def alike(every: Instant) -> Commands:
+    return every.command
 
 
-def apart(docker: Instant) -> Environments:
-    return lambda launch: docker if launch.environment == DOCKER else Instant()
+def apart(docker: Instant) -> Commands:
+    return each(lambda launch: docker if launch.environment == DOCKER else Instant())
+
+
+def each(environment: Callable[[Launch], Instant]) -> Commands:
+    return lambda launch, folder: environment(launch).command(launch, folder)

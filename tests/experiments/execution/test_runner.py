@@ -18,7 +18,15 @@ from experiments.results import store
 from experiments.results.store import ResultsError
 from experiments.schedule import footprint
 from experiments.schedule.blocks import schedule
-from tests.experiments.execution.instant import Instant, Stuck, alike, apart, host_and_docker, run
+from tests.experiments.execution.instant import (
+    Instant,
+    Stuck,
+    alike,
+    apart,
+    each,
+    host_and_docker,
+    run,
+)
 
 
 def test_the_launches_of_a_block_are_shown_with_their_binding(
@@ -106,7 +114,7 @@ def test_a_failed_launch_is_reported_with_its_last_lines_and_those_before_it_sta
         return Instant(code=3 if launch.environment == BARE_HOST and launch.block else 0)
 
     with pytest.raises(LaunchFailed) as caught:
-        run(folder, blocks, failing)
+        run(folder, blocks, each(failing))
     assert "failed with exit code 3" in str(caught.value)
     assert "said by the launch" in str(caught.value)
     assert "--resume" in str(caught.value)

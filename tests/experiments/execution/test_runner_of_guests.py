@@ -8,13 +8,12 @@ import pytest
 
 from experiments.environments.process import Process
 from experiments.execution import runner
-from experiments.execution.launching import Environment, Environments
 from experiments.jobs.attend import LaunchFailed
 from experiments.jobs.execute import MachineGone
 from experiments.model.environment import BARE_HOST, DOCKER, EnvironmentId
 from experiments.model.launch import Block, Launch
 from experiments.results import store
-from tests.experiments.execution.instant import Instant, Stuck, alike, run
+from tests.experiments.execution.instant import Commands, Instant, Stuck, alike, each, run
 
 BARE_METAL, DOCKER_THERE = EnvironmentId("vm", "knl"), EnvironmentId("vm-docker", "knl")
 
@@ -36,8 +35,8 @@ def there(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
 def test_what_fails_in_docker_in_a_guest_is_a_finding_and_on_its_bare_metal_ends_the_campaign(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
-    def failing(where: EnvironmentId) -> Environments:
-        return lambda launch: Instant(code=3 if launch.environment == where else 0)
+    def failing(where: EnvironmentId) -> Commands:
+        return each(lambda launch: Instant(code=3 if launch.environment == where else 0))
 
     shown = run(folder, there(blocks), failing(DOCKER_THERE))
     assert len(shown) == len(store.failed(folder)) == 2
@@ -58,14 +57,14 @@ def test_a_guest_that_dies_ends_the_campaign_whatever_ran_in_it(
             ended.append("Kernel panic - not syncing")
             return super().command(launch, folder)
 
-    def environments(launch: Launch) -> Environment:
+    def environment(launch: Launch) -> Instant:
         return Crashing(code=1) if launch.environment == DOCKER_THERE else Instant()
 
     gone = {DOCKER_THERE: lambda idle: "".join(ended)}
     with pytest.raises(
         MachineGone, match=r"gone: Kernel panic.*\nFinished launches are kept: --resume"
     ) as caught:
-        run(folder, there(blocks), environments, gone)
+        run(folder, there(blocks), each(environment), gone)
     assert "Kernel panic" in str(caught.value)
     assert store.failed(folder) == {}
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from experiments.environments.host import Host
-from experiments.environments.process import Process
+from experiments.environments.process import Command, Process
 from experiments.execution import together
 from experiments.execution.attempts import Attempts
 from experiments.execution.launching import LaunchContext
@@ -61,10 +61,11 @@ def run(
     docker: Callable[[], object] = here,
     gone: Callable[[float], str] = lambda idle: "",
 ) -> dict[str, str]:
-    def environment(launch: Launch) -> object:
-        return docker() if launch.environment == DOCKER else here()
+    def command(launch: Launch, place: Path) -> Command:
+        made: Any = docker() if launch.environment == DOCKER else here()
+        return made.command(launch, place)  # type: ignore[no-any-return]
 
-    context = LaunchContext(folder, environment, ME, gone={DOCKER: gone})  # type: ignore[arg-type]
+    context = LaunchContext(folder, command, ME, gone={DOCKER: gone})
     losses = together.run(context, launches, lambda share: None, Attempts().refuse)
     return {name: str(loss) for name, loss in losses.items()}
 
