@@ -21,35 +21,21 @@ class Host:
         prefix: the virtual environment that holds it.
         cores: CPUs this process may use.
         variables: for the ranks, beside what the MPI needs.
+        starter: a module that starts its ranks itself, and its arguments behind the launch's
+            folder; none where mpiexec starts the harness.
     """
 
     flavour: str
     prefix: Path
     cores: int
     variables: Mapping[str, str] = field(default_factory=dict)
+    starter: tuple[str, ...] = ()
 
     def command(self, launch: Launch, folder: Path) -> Process:
-        """The harness over `folder`, which holds launch.json."""
-        program = (str(self.prefix / "bin/python"), "-m", PROGRAM, str(folder))
+        """The harness or the starter over `folder`, which holds launch.json."""
+        module, *more = self.starter or (PROGRAM,)
+        program = (str(self.prefix / "bin/python"), "-m", module, str(folder), *more)
         argv, environment = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
         own = mpi_settings.variables(launch.mpi, launch.setting)
-        return Process(tuple(argv), environment | dict(self.variables) | own)
-
-
-@dataclass(frozen=True)
-class OwnStarter(Host):
-    """Launches on this machine of a program that starts its ranks itself.
-
-    Attributes:
-        program: the module; its arguments are the launch's folder and `more`.
-    """
-
-    program: str = ""
-    more: tuple[str, ...] = ()
-
-    def command(self, launch: Launch, folder: Path) -> Process:
-        """The program over `folder`, which holds launch.json."""
-        python = str(self.prefix / "bin/python")
-        _, environment = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, ())
-        argv = (python, "-m", self.program, str(folder), *self.more)
-        return Process(argv, environment | dict(self.variables))
+        words = program if self.starter else tuple(argv)
+        return Process(words, environment | dict(self.variables) | own)

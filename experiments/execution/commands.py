@@ -15,7 +15,7 @@ from experiments.environments.cluster.contained import Contained
 from experiments.environments.cluster.hosts import OnHosts
 from experiments.environments.cluster.slurm import Slurm
 from experiments.environments.docker import Docker
-from experiments.environments.host import Host, OwnStarter
+from experiments.environments.host import Host
 from experiments.environments.mpi.debug_output import asking
 from experiments.environments.process import Command, Process
 from experiments.environments.profiles import Machine
@@ -65,13 +65,13 @@ class Commands:
         """The command that runs a launch over its folder, which holds launch.json."""
         prefix, where = self._prefix(launch.mpi), launch.environment
         if launch.program == imb.NAME:
-            prefix, own = mpi.prefix(imb.FLAVOUR), (imb.RUN, (str(self._cores),))
-            starter = OwnStarter(imb.FLAVOUR, prefix, self._cores, self._campaign.variables, *own)
-            return starter.command(launch, folder)
+            prefix, own = mpi.prefix(imb.FLAVOUR), (imb.RUN, str(self._cores))
+            host = Host(imb.FLAVOUR, prefix, self._cores, self._campaign.variables, own)
+            return host.command(launch, folder)
         variables = {**self._campaign.variables, **asking(launch.mpi)}
         if launch.program in launches.COUNTERPARTS:
-            starter = OwnStarter(launch.mpi, prefix, self._cores, variables, launches.RUN)
-            return starter.command(launch, folder)
+            host = Host(launch.mpi, prefix, self._cores, variables, (launches.RUN,))
+            return host.command(launch, folder)
         if where == BARE_HOST:
             host = Host(launch.mpi, prefix, self._cores, variables)
             return self._of_site(host.command(launch, folder), prefix)

@@ -68,7 +68,7 @@ def _ranks(launch: Launch, cores: int, program: Sequence[str], progress: Progres
     Raises:
         ImbFailed: with the exit code, after what they printed.
     """
-    # without the variables, which OwnStarter has set
+    # without the variables, which the driver has set
     argv, _ = mpiexec(imb.FLAVOUR, PREFIX, launch.ranks, cores, program)
     printed = []
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as ranks:

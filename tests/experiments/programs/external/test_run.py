@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.environments.host import OwnStarter
+from experiments.environments.host import Host
 from experiments.model.launch import Launch
 from experiments.programs.external.imb import BENCHMARKS, FLAVOUR, RUN
 from experiments.provision import passthrough
@@ -21,7 +21,7 @@ def launch(operations: tuple[str, ...], *sizes: int) -> Launch:
 
 def run(asked: Launch, folder: Path, **variables: str) -> tuple[int, str]:
     prefix, cores = mpi.ensure("impi", print), passthrough.cores()
-    starter = OwnStarter(FLAVOUR, prefix, cores, variables, RUN, (str(cores),))
+    starter = Host(FLAVOUR, prefix, cores, variables, (RUN, str(cores)))
     return beside.run(asked, folder, starter)
 
 
