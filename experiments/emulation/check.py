@@ -1,8 +1,8 @@
 """The rank program that finds the nodes of every kind's memory in an emulated machine's guest.
 
-Run as `mpiexec -n R python -m experiments.emulation.check FOLDER`, on the guest itself or in a
-container there. FOLDER holds check.json; rank 0 writes found.json beside it. verdict.py judges. The
-allocations are few and small, because the guest is slow and its HBM nodes are small.
+Run as `mpiexec -n R python -m experiments.emulation.check FOLDER BYTES`, on the guest itself or in
+a container there. Rank 0 writes found.json into FOLDER. verdict.py judges. The allocations, of
+BYTES each, are few and small, because the guest is slow and its HBM nodes are small.
 """
 
 import json
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import hbmcomm
 from experiments.emulation import memkind_alone, numa_maps
-from experiments.emulation.question import FOUND, QUESTION
+from experiments.emulation.question import FOUND, KINDS
 from experiments.processes.background import die_with_parent
 from experiments.programs import rank_process
 
@@ -28,8 +28,7 @@ def main(folder: Path) -> None:
     """The program of one rank."""
     die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
-    question = json.loads((folder / QUESTION).read_text(encoding="utf-8"))
-    cpu = rank_process.pin(comm.rank, question["binding"])
+    cpu, nbytes = rank_process.pin(comm.rank, "spread"), int(sys.argv[2])
     topology = hbmcomm.topology()
     node = topology.node_of_cpu(cpu)
     mine = {
@@ -37,7 +36,7 @@ def main(folder: Path) -> None:
         "cpu": cpu,
         "node": node,
         "memkind": _memkind(comm, node),
-        "memory": {kind: look(comm, kind, question["bytes"]) for kind in question["kinds"]},
+        "memory": {kind: look(comm, kind, nbytes) for kind in KINDS},
     }
     every = comm.gather(mine)
     if comm.rank == 0:

@@ -1,11 +1,9 @@
-"""The input and the files of check.py, as plain values for the driver and the guest."""
-
-from typing import Any
+"""What check.py looks at and where it writes, as plain values for the driver and the guest."""
 
 from experiments.emulation.machine import PAGE, Description
 
-QUESTION, FOUND = "check.json", "found.json"
-"""Files of a check's folder: the input, and what rank 0 found."""
+FOUND = "found.json"
+"""The file of a check's folder that rank 0 writes."""
 
 HBW_KINDS = ("hbw", "hbw_preferred", "hbw_interleave", "hbw_all")
 KINDS = ("regular", *HBW_KINDS)
@@ -22,8 +20,3 @@ def nbytes(description: Description) -> int:
     """Bytes of each array: the same number of whole pages for each rank."""
     count = ranks(description)
     return -(-PAGES // count) * count * PAGE
-
-
-def question(description: Description) -> dict[str, Any]:
-    """The content of QUESTION. programs/machine/binding.py explains `binding`."""
-    return {"binding": "spread", "kinds": list(KINDS), "bytes": nbytes(description)}

@@ -78,10 +78,8 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
     with _folder() as outer:
         folder, log = outer / "check", outer / "log"
         folder.mkdir()
-        text = json.dumps(question.question(machine))
-        (folder / question.QUESTION).write_text(text, encoding="utf-8")
-        python = f"{image.PREFIX}/bin/python"
-        program = (python, "-m", "experiments.emulation.check", str(LAUNCHES / folder.name))
+        asked = (str(LAUNCHES / folder.name), str(question.nbytes(machine)))
+        program = (f"{image.PREFIX}/bin/python", "-m", "experiments.emulation.check", *asked)
         ranks = question.ranks(machine)
         argv, variables = mpiexec(mpi, image.PREFIX, ranks, machine.cpus, program)
         words = Process(tuple(argv), variables).words()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import hbmcomm
-from experiments.emulation.question import FOUND, HBW_KINDS, QUESTION
+from experiments.emulation.question import FOUND, HBW_KINDS
 from tests.experiments.emulation.kernel_view import needs_numa_maps
 from tests.starting import Start
 
@@ -27,10 +27,8 @@ def check(tmp_path: Path, mpirun: Start) -> Callable[..., list[dict[str, Any]]]:
     """check(hbw_nodes): what two ranks found, in their order."""
 
     def run(hbw_nodes: str) -> list[dict[str, Any]]:
-        asked = {"binding": "spread", "kinds": ["regular", *HBW_KINDS], "bytes": NBYTES}
-        (tmp_path / QUESTION).write_text(json.dumps(asked))
         env = {"MEMKIND_HBW_NODES": hbw_nodes}
-        mpirun("experiments.emulation.check", 2, str(tmp_path), env=env)
+        mpirun("experiments.emulation.check", 2, str(tmp_path), str(NBYTES), env=env)
         found: list[dict[str, Any]] = json.loads((tmp_path / FOUND).read_text())["ranks"]
         return found
 
