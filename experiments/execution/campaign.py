@@ -109,7 +109,8 @@ def expected(campaign: Campaign) -> list[str]:
         return []
     nodes = hbmcomm.topology().nodes
     return forecast.lines(
-        forecast.forecast(campaign.blocks, _host()),
+        campaign.blocks,
+        _host(),
         facts.available_memory(),
         {node.id: node.total_bytes for node in nodes if node.is_hbm},
     )

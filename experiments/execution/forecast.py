@@ -42,33 +42,19 @@ class Host:
     cache: int
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """What a whole campaign takes.
+def together(blocks: Sequence[Block], cache: int) -> dict[str, int]:
+    """By kind of memory, bytes of all buffers of the block that needs most.
 
-    Attributes:
-        seconds: about the most; cells known well before their time cap take less.
-        together: by kind of memory, bytes of all buffers of the block that needs most; its arms
-            are alive at once, and hold one kind at a time.
+    Its arms are alive at once, and hold one kind at a time.
     """
-
-    blocks: int
-    launches: int
-    seconds: float
-    together: Mapping[str, int]
-
-
-def forecast(blocks: Sequence[Block], host: Host) -> Forecast:
-    """What the blocks of a schedule come to."""
-    launches = [launch for block in blocks for launch in block.launches]
-    distinct = {_alike(launch): launch for launch in launches}
-    sizes = {key: _sizes(_own(launch), host.cache) for key, launch in distinct.items()}
+    distinct = {_alike(launch): launch for block in blocks for launch in block.launches}
+    sizes = {key: _sizes(_own(launch), cache) for key, launch in distinct.items()}
     most: dict[str, int] = {}
     for block in blocks:
         held = [sizes[_alike(launch)] for launch in block.launches]
         for kind in sorted({kind for each in held for kind in each}):
             most[kind] = max(most.get(kind, 0), sum(each.get(kind, 0) for each in held))
-    return Forecast(len(blocks), len(launches), seconds(launches, host), most)
+    return most
 
 
 def seconds(launches: Sequence[Launch], host: Host) -> float:
@@ -87,24 +73,26 @@ def _alike(launch: Launch) -> tuple[str, int, bool, str, str]:
     return launch.program, launch.ranks, bool(launch.layout), mpi, launch.setting
 
 
-def lines(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:
-    """The forecast in lines for a user.
+def lines(blocks: Sequence[Block], host: Host, memory: int, hbm: Mapping[int, int]) -> list[str]:
+    """What the blocks of a schedule come to, in lines for a user.
 
     Args:
         memory: bytes that are available.
         hbm: {node: bytes} of the machine's HBM; none where it has none.
     """
-    sizes = ", ".join(f"{kind} {size / 2**30:.2f} GiB" for kind, size in found.together.items())
+    launches = [launch for block in blocks for launch in block.launches]
+    held = together(blocks, host.cache)
+    sizes = ", ".join(f"{kind} {size / 2**30:.2f} GiB" for kind, size in held.items())
     nodes = ", ".join(f"node {node}: {size / 2**30:.2f} GiB" for node, size in hbm.items())
     shown = [
-        f"{found.launches} launches in {found.blocks} blocks: up to about "
-        + _duration(found.seconds),
+        f"{len(launches)} launches in {len(blocks)} blocks: up to about "
+        + duration(seconds(launches, host)),
         f"buffers alive at once, at most: {sizes}; available: {memory / 2**30:.2f} GiB; HBM: "
         + (nodes or "none here"),
     ]
-    fast = (size for kind, size in found.together.items() if hbm and footprint.in_hbm(kind))
+    fast = (size for kind, size in held.items() if hbm and footprint.in_hbm(kind))
     too_much = max(fast, default=0) > footprint.NODE_SHARE * sum(hbm.values())
-    if too_much or max(found.together.values()) > footprint.MEMORY_SHARE * memory:
+    if too_much or max(held.values()) > footprint.MEMORY_SHARE * memory:
         shown.append(
             "not all of it fits at once: where a block does not fit, its arms run one after the "
             "other, and a launch that does not fit alone is refused: ask for smaller --sizes"
@@ -112,7 +100,8 @@ def lines(found: Forecast, memory: int, hbm: Mapping[int, int]) -> list[str]:
     return shown
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds in words for a user."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
