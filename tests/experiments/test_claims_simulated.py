@@ -59,7 +59,7 @@ def measured(folder: Path, docker: StandIn) -> pd.DataFrame:
         folder, {"name": "quick", "experiment": asked.to_dict(), "seed": 1, "schedule": plan}
     )
     made = {BARE_HOST: StandIn(), DOCKER: docker}
-    assert run(folder, blocks, lambda each: made[each.environment]) == []
+    assert run(folder, blocks, lambda each, to: made[each.environment].command(each, to)) == []
     cells = reading.load(folder).cells
     assert cells["company"].ne("").all()
     noise, found = floors(cells), paired_ratio(cells, "arm", "docker-tuned-one", "host")
