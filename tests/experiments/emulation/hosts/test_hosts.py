@@ -183,6 +183,20 @@ def test_links_hold_what_passes_for_their_delay(hosts: MakeHosts) -> None:
         far.traffic("n1")
 
 
+DELAYED = """
+from experiments.emulation.hosts.hosts import up
+with up(2, delay="1ms") as hosts:
+    print(hosts.delay("n1"))
+"""
+
+
+def test_links_have_a_delay_where_root_may_not_go_before_others(hosts: MakeHosts) -> None:
+    hosts(1)  # or skip
+    words = ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice", sys.executable]
+    done = subprocess.run([*words, "-c", DELAYED], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "0.001\n"), done.stderr
+
+
 def test_a_container_can_bind_the_names_of_hosts_again(hosts: MakeHosts) -> None:
     made = hosts(2)
     bound = "unshare --mount sh -c 'mount --bind /etc/hosts /etc/resolv.conf; cat /etc/resolv.conf'"
