@@ -1,4 +1,7 @@
-"""`bench`: peers on this machine, thresholds tuned, a stored bench printed again."""
+"""`bench`: peers on this machine, thresholds tuned, a stored bench printed again.
+
+Imports pandas in the functions that need it, as stored.py does.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,8 +10,7 @@ from typing import Any
 from commands.flags import whole_number
 from commands.folders import new_figures, new_results, writable
 from commands.stored import draw
-from experiments.bench import command, question
-from experiments.bench.tune import command as tune_command
+from experiments.bench import question
 from experiments.bench.tune import question as tune_question
 from experiments.console.stages import Stages
 from experiments.provision import passthrough
@@ -21,6 +23,8 @@ SHARED = ("ranks", "blocks", "out", "seed")
 
 def show(results: str, json: bool) -> None:
     """Print a stored bench again."""
+    from experiments.bench import command
+
     command.show(Path(results), json)
 
 
@@ -30,6 +34,8 @@ def compare_peers(flags: Mapping[str, Any], json: bool) -> None:
     Args:
         flags: values by flag.
     """
+    from experiments.bench import command
+
     own = flags.keys() - {*SHARED, "figures"}
     chosen = {PARAMETERS.get(flag, flag): flags[flag] for flag in own}
     count = whole_number("blocks", flags["blocks"], 1)
@@ -49,9 +55,11 @@ def tune(flags: Mapping[str, Any], json: bool) -> None:
     Args:
         flags: values by flag; those that are not SHARED are refused.
     """
+    from experiments.bench.tune import command
+
     count = whole_number("blocks", flags["blocks"], 1)
     refused = {f"--{flag}": value for flag, value in flags.items() if flag not in SHARED}
     asked = tune_question.ask(passthrough.cores(), flags["ranks"], count, refused)
     folder, stages = writable("out", new_results("tune", flags["out"])), Stages()
-    tune_command.run(asked, folder, whole_number("seed", flags["seed"], 0), stages, json)
+    command.run(asked, folder, whole_number("seed", flags["seed"], 0), stages, json)
     stages.say(str(folder))

@@ -180,3 +180,11 @@ def test_the_driver_and_the_plots_never_start_an_mpi() -> None:
         "import sys, tasks, plots.draw, plots.html.report; sys.exit('mpi4py.MPI' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_a_command_starts_without_the_slow_packages_of_others() -> None:
+    program = "import sys, tasks; print({'matplotlib', 'pandas', 'scipy'} & sys.modules.keys())"
+    started = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert started.stdout == "set()\n"
