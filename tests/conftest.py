@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -188,6 +189,12 @@ class InTwoGroups(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InTwoGroups | None:
     """What `--dist loadscope` means here."""
     return InTwoGroups(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: the garbage collector need not look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
