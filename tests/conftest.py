@@ -25,6 +25,7 @@ from tests.starting import MakeHosts, Ranks, Start
 
 GUESTS, VISITS = "tests/experiments/guests/", "tests/experiments/guests/in_guest/"
 STOPPED = "tests/experiments/guests/test_stopped_campaign.py"
+CLUSTER = "tests/experiments/cluster/"
 CORE = "tests/native/"
 SANITIZED = tuple(
     f"{CORE}test_core.py::test_core_alone[{build}-" for build in ("thread", "address")
@@ -177,12 +178,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class InTwoGroups(LoadScopeScheduling):
     """Guests of emulated machines; and all else that does not run beside others.
 
-    Sanitized builds of the core are with the guests: so both groups take as long.
+    Sanitized builds of the core and clusters, whose hosts have a /dev/shm of their own, are with
+    the guests: so both groups take as long.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        beside = nodeid.startswith(GUESTS) and not nodeid.startswith(STOPPED)
-        return "beside" if beside or nodeid.startswith(SANITIZED) else "alone"
+        beside = nodeid.startswith((GUESTS, CLUSTER, *SANITIZED))
+        return "beside" if beside and not nodeid.startswith(STOPPED) else "alone"
 
 
 @pytest.hookimpl(optionalhook=True)

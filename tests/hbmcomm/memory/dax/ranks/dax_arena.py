@@ -8,6 +8,7 @@ import mmap
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,20 @@ def plant(path: str) -> None:
 
 
 def another_job(path: str, world: MPI.Intracomm) -> str:
-    """What another job finds that wants the device now, on all ranks; rank 0 starts it."""
-    if world.rank == 0:
-        command = [sys.executable, Path(__file__).with_name("other_job.py"), path]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        return world.bcast(found.stdout + found.stderr)
-    return world.bcast(None)
+    """What another job finds that wants the device now, on all ranks; rank 0 starts it.
+
+    The others sleep until it ends: ranks that spin take turns of 0.1 s on an emulated machine.
+    """
+    if world.rank:
+        while not world.iprobe(source=0):
+            time.sleep(0.05)
+        return world.recv(source=0)
+    command = [sys.executable, Path(__file__).with_name("other_job.py"), path]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    output = found.stdout + found.stderr
+    for rank in range(1, world.size):
+        world.send(output, dest=rank)
+    return output
 
 
 def check_alike(comm: Any, world: Any) -> None:
