@@ -7,7 +7,7 @@ repeated; later launches of the same arm leave it out too. Every other failure e
 
 from dataclasses import replace
 
-from experiments.jobs.attend import LaunchFailed
+from experiments.jobs.failures import LaunchFailed
 from experiments.model.contender_names import is_ours
 from experiments.model.launch import Launch, LeftOut
 from experiments.model.mpi_settings import DEFAULT

@@ -1,25 +1,32 @@
 """What launches of a campaign have in common, what a launch's folder holds before it starts, and
-what is checked before its result is taken in."""
+what is checked before its result is taken in; a launch without company, from its start to its end.
+"""
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import docker
 
-from experiments.analysis import metadata_diff
+from experiments.analysis import metadata_diff, mpi_transport_log
 from experiments.environments.process import Command
-from experiments.jobs.execute import MachineGone
+from experiments.jobs.execute import MachineGone, execute
+from experiments.jobs.failures import LaunchFailed, failed
 from experiments.model.environment import APPTAINER, DOCKER, PODMAN, USERLAND, EnvironmentId
 from experiments.model.launch import Launch
+from experiments.processes import logs
 from experiments.results import store
 
 RESUME = "--resume goes on from here"
 """What to do about a launch that failed, as an error message ends."""
 FOREIGN = (USERLAND, DOCKER, PODMAN, APPTAINER)
 """Environments where ranks run as another user than a driver that is root."""
+STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
+STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class LaunchContext:
         clients: engines' clients, for environments that answer with a container.
         gone: by environment, a function: why a machine is gone that its launches run on, "" while
             all are there; given the seconds for which a launch has not got on.
+        advice: what to do about a launch that failed, as an error message ends.
     """
 
     folder: Path
@@ -40,6 +48,7 @@ class LaunchContext:
     owner: tuple[int, int]
     clients: Mapping[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
     gone: Mapping[EnvironmentId, Callable[[float], str]] = field(default_factory=dict)
+    advice: str = RESUME
 
     def prepare(self, launch: Launch, place: Path) -> Command:
         """Write launch.json into a launch's folder; the command that runs there."""
@@ -94,3 +103,63 @@ def machine_gone(launch: Launch, why: str) -> MachineGone:
         f"launch {launch.name} ran on a machine that is gone: {why}\n"
         f"Finished launches are kept: {RESUME}"
     )
+
+
+@contextlib.contextmanager
+def attended(
+    context: LaunchContext, launch: Launch, within: Callable[[float], None]
+) -> Iterator[tuple[Path, Command]]:
+    """A launch without company, from an empty folder to a finished launch of the results folder.
+
+    The block looks at what the launch's command wrote into its own folder, before that is taken in.
+
+    Args:
+        within: called with the share of the launch that is done, 0 to 1.
+
+    Raises:
+        LaunchFailed: it ended badly, or stood still and was ended.
+        MachineGone: the machine that it runs on is gone.
+        ResultsError: it wrote nothing, or something torn.
+    """
+    name, log = launch.name, log_of(context.folder, launch.name)
+    patience = STALLED_THERE if launch.environment.is_emulated else STALLED
+    with store.incoming(context.folder, name) as place:
+        seen, moved = "", time.monotonic()
+
+        def tick() -> None:
+            nonlocal seen, moved
+            text = logs.text(place / "progress")
+            if text != seen:
+                seen, moved = text, time.monotonic()
+                done, total, *_ = [*text.split(), "0", "0"]
+                if int(total):
+                    within(int(done) / int(total))
+            idle = time.monotonic() - moved
+            context.check_presence(launch, idle)
+            if idle > patience:
+                why = f"stood still for {patience:.0f} s"
+                kept = f"finished launches are kept: {context.advice}"
+                raise LaunchFailed(f"launch {name} {why} and was ended; {kept}", why)
+
+        command = context.prepare(launch, place)
+        code = execute(command, log, context.clients.get(launch.environment), tick)
+        if code:
+            raise failed(name, code, log, context.advice)
+        add_chosen(place, log)
+        yield place, command
+        store.accept(context.folder, name, place)
+
+
+def log_of(folder: Path, name: str) -> Path:
+    """The file that a launch's output goes to; its folder is there."""
+    log = folder / "logs" / f"{name}.log"
+    log.parent.mkdir(exist_ok=True)
+    return log
+
+
+def add_chosen(place: Path, log: Path) -> None:
+    """Which ways the MPI says that its messages took, beside what its ranks tried."""
+    result = place / "result.json"
+    if result.exists():  # accept() refuses a launch without
+        environment = store.read_json(result).get("environment", {})
+        store.add(place, {"environment": mpi_transport_log.added(environment, logs.text(log))})

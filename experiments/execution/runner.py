@@ -5,21 +5,18 @@ A LaunchContext brings the commands that it starts; store.py takes in what a lau
 
 import time
 from collections.abc import Sequence
-from functools import partial
 
 from experiments.console.progress_bar import Display
-from experiments.execution import launching, memory_fit, together
+from experiments.execution import memory_fit, together
 from experiments.execution.attempts import Attempts
-from experiments.execution.launching import LaunchContext
-from experiments.jobs.attend import STALLED, LaunchFailed, attended, disk_full, log_of
-from experiments.jobs.containers import ContainerRefused
+from experiments.execution.launching import LaunchContext, attended, log_of
+from experiments.jobs.failures import LaunchFailed, disk_full
 from experiments.model.arms import ALONE_FROM
 from experiments.model.launch import Block, Launch
 from experiments.results import store
 from experiments.schedule.blocks import alone, varied
 from experiments.schedule.parties import Fits, parties
 
-STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start
 GONE_PATIENCE = 2.0  # seconds in which a machine that no longer answers is seen to be gone
 POLL = 0.1  # seconds
 
@@ -115,25 +112,14 @@ class Runner:
 
     def _run_one(self, launch: Launch, display: Display) -> dict[str, LaunchFailed]:
         """Run one launch without company; how it was lost, by its name, where that is a finding."""
-        emulated = launch.environment.is_emulated
-        presence = partial(self._context.check_presence, launch)
-        patience = STALLED_THERE if emulated else STALLED
-        watching = (display.within, launching.RESUME, patience, presence)
-        prepare = partial(self._context.prepare, launch)
-        client = self._context.clients.get(launch.environment)
         try:
-            with attended(self._folder, launch.name, prepare, client, *watching) as found:
+            with attended(self._context, launch, display.within) as found:
                 self._context.check(launch, *found)
-        except (LaunchFailed, ContainerRefused) as failure:
+        except LaunchFailed as loss:
             deadline = time.monotonic() + GONE_PATIENCE  # it may end before its machine does
-            while emulated and time.monotonic() < deadline:
-                presence(0.0)
+            while launch.environment.is_emulated and time.monotonic() < deadline:
+                self._context.check_presence(launch, 0.0)
                 time.sleep(POLL)
-            loss = (
-                failure
-                if isinstance(failure, LaunchFailed)
-                else LaunchFailed(str(failure), "refused by the engine")
-            )
             self._attempts.refuse(launch, loss)
             return {launch.name: loss}
         return {}

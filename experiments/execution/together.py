@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from experiments.execution.launching import RESUME, LaunchContext, machine_gone
-from experiments.jobs.attend import LaunchFailed, add_chosen, failed, log_of
+from experiments.execution.launching import LaunchContext, add_chosen, log_of, machine_gone
 from experiments.jobs.channel import START_PATIENCE, Channel
 from experiments.jobs.containers import ContainerRefused
 from experiments.jobs.execute import running
+from experiments.jobs.failures import LaunchFailed, failed
 from experiments.jobs.sockets import NodeLost
 from experiments.model.launch import Cell, Contest, Launch
 from experiments.model.mpi_settings import DEFAULT
@@ -94,7 +94,7 @@ class Member:
                     raise Lost(f"did not end within {END_PATIENCE:.0f} s")
                 time.sleep(POLL)
             if code:
-                raise failed(self.launch.name, code, self._log, RESUME)
+                raise failed(self.launch.name, code, self._log, self._context.advice)
 
     def take_in(self, company: Sequence[str]) -> None:
         """Keep what its ranks wrote.
@@ -114,7 +114,7 @@ class Member:
     def _check(self) -> None:
         code = self._poll()
         if code is not None:
-            raise failed(self.launch.name, code, self._log, RESUME)
+            raise failed(self.launch.name, code, self._log, self._context.advice)
         self._check_presence()
 
     def _check_presence(self) -> None:
@@ -132,7 +132,9 @@ class Member:
             raise machine_gone(self.launch, str(lost)) from lost
         except Lost as lost:
             text = f"launch {self.launch.name} {lost}; its log is {self._log}."
-            loss = LaunchFailed(f"{text} Finished launches are kept: {RESUME}", str(lost))
+            loss = LaunchFailed(
+                f"{text} Finished launches are kept: {self._context.advice}", str(lost)
+            )
         except LaunchFailed as failure:
             loss = failure
         at = self._channel.at()  # the arm that has its turn
@@ -180,7 +182,7 @@ def run(
             try:
                 members.append(Member(context, launch, ends, refuse))
             except ContainerRefused as refusal:
-                losses[launch.name] = LaunchFailed(str(refusal), "refused by the engine")
+                losses[launch.name] = refusal
                 ends.close()
         of_all(Member.await_start)
         first, contests = launches[0], _united(launches)

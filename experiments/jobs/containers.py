@@ -11,6 +11,7 @@ from typing import Any
 import docker
 
 from experiments.environments.process import Container, Job, Process
+from experiments.jobs.failures import LaunchFailed
 from experiments.jobs.sockets import interfaces
 from experiments.model.errors import ExperimentsError
 from experiments.provision.engines.engine import FAILURES
@@ -20,8 +21,11 @@ START_PATIENCE = 20.0  # seconds until a container that was started runs
 POLL = 0.05  # seconds
 
 
-class ContainerRefused(ExperimentsError):
+class ContainerRefused(LaunchFailed):
     """The engine works and does not want this container: its cpuset, a device, a limit."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, "refused by the engine")
 
 
 @contextlib.contextmanager

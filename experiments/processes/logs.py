@@ -1,12 +1,16 @@
-"""The end of a log, as error messages repeat it."""
+"""A log as error messages repeat it."""
 
 from pathlib import Path
 
 
+def text(log: Path) -> str:
+    """All of it; "" where there is no log."""
+    try:
+        return log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
 def last_lines(log: Path, count: int) -> list[str]:
     """Up to so many lines, the last of which is not blank; none where there is no log."""
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    return text.strip().splitlines()[-count:]
+    return text(log).strip().splitlines()[-count:]

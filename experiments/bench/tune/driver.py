@@ -16,10 +16,9 @@ from experiments.bench.tune.trials import Place, trials
 from experiments.console.progress_bar import Display
 from experiments.console.stages import Stages
 from experiments.environments.host import Host
-from experiments.environments.process import Command
 from experiments.execution import campaign_file
 from experiments.execution.cleanup import watchdog
-from experiments.jobs import attend
+from experiments.execution.launching import LaunchContext, attended
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import Launch
 from experiments.programs.machine import binding
@@ -54,22 +53,18 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages) -> None
         turns = sum(len(each.plan) * each.measurement.time_cap for each in launches)
         seconds = len(launches) * BEGIN + turns * OVERHEAD
         stages.say(f"{len(launches)} launches, which take about {seconds:.0f} s")
-        host = Host(FLAVOUR, prefix, passthrough.cores())
+        command = Host(FLAVOUR, prefix, passthrough.cores()).command
+        context = LaunchContext(out, command, passthrough.owner(), advice=ADVICE)
         with stages.stage("measurement", spinner=False), Display(len(launches), 0) as display:
             for launch in launches:
                 display.begin(launch.name)
-                _measure(out, launch, host, display.within)
+                _measure(context, launch, display.within)
                 display.end()
 
 
-def _measure(out: Path, launch: Launch, host: Host, within: Callable[[float], None]) -> None:
+def _measure(context: LaunchContext, launch: Launch, within: Callable[[float], None]) -> None:
     """Run a launch, and take what it found into the folder; refuses one that left a cell out."""
-
-    def prepare(folder: Path) -> Command:
-        results.write_json(folder / "launch.json", launch.to_dict())
-        return host.command(launch, folder.absolute())
-
-    with attend.attended(out, launch.name, prepare, None, within, ADVICE) as (folder, _):
+    with attended(context, launch, within) as (folder, _):
         for cell in results.read_json(folder / "result.json")["cells"]:
             if "skipped" in cell:
                 raise ExperimentsError(f"these ranks cannot be tuned: {cell['skipped']}")

@@ -7,7 +7,7 @@ import pytest
 from experiments.bench.question import ask
 from experiments.catalogue import spec
 from experiments.execution.attempts import FAILURES, PEER_FAILURES, Attempts
-from experiments.jobs.attend import LaunchFailed
+from experiments.jobs.failures import LaunchFailed
 from experiments.model.contender_names import OURS, changed
 from experiments.model.launch import Cell, Launch, LeftOut
 from experiments.schedule.blocks import schedule

@@ -8,9 +8,9 @@ import pytest
 
 from experiments.catalogue import spec
 from experiments.environments.process import Process
-from experiments.execution import attempts, memory_fit, runner, together
-from experiments.jobs import attend
-from experiments.jobs.attend import LaunchFailed
+from experiments.execution import attempts, launching, memory_fit, together
+from experiments.execution.launching import LaunchContext, attended
+from experiments.jobs.failures import LaunchFailed
 from experiments.model.arms import ALONE
 from experiments.model.environment import BARE_HOST, DOCKER
 from experiments.model.launch import Block, Launch
@@ -19,6 +19,7 @@ from experiments.results.store import ResultsError
 from experiments.schedule import footprint
 from experiments.schedule.blocks import schedule
 from tests.experiments.execution.instant import (
+    ME,
     Instant,
     Stuck,
     alike,
@@ -27,6 +28,7 @@ from tests.experiments.execution.instant import (
     host_and_docker,
     run,
 )
+from tests.launched import LAUNCH
 
 
 def test_the_launches_of_a_block_are_shown_with_their_binding(
@@ -167,7 +169,7 @@ def test_a_launch_with_another_mpi_is_refused_before_it_is_taken_in(
 def test_a_launch_that_stands_still_is_ended(
     folder: Path, blocks: tuple[Block, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "STALLED", 0.5)
+    monkeypatch.setattr(launching, "STALLED", 0.5)
     monkeypatch.setattr(together, "START_PATIENCE", 0.5)
     with pytest.raises(LaunchFailed, match="did not start within 0 s"):
         run(folder, blocks, alike(Stuck()))
@@ -197,12 +199,18 @@ def test_the_reference_arm_runs_alone_once_in_a_campaign_of_enough_blocks(folder
         ("import time; time.sleep(600)", "stood still for 1 s"),
     ],
 )
-def test_a_failure_says_in_a_few_words_why(folder: Path, program: str, why: str) -> None:
-    def prepare(place: Path) -> Process:
+def test_a_failure_says_in_a_few_words_why(
+    folder: Path, program: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def command(launch: Launch, place: Path) -> Process:
         return Process((sys.executable, "-c", f"import sys; {program}"))
 
-    watched = (folder, "0000-mpich", prepare, None, lambda share: None, "try again", 1.0)
-    with pytest.raises(LaunchFailed) as caught, attend.attended(*watched):
+    monkeypatch.setattr(launching, "STALLED", 1.0)
+    context = LaunchContext(folder, command, ME, advice="try again")
+    with (
+        pytest.raises(LaunchFailed, match="try again") as caught,
+        attended(context, LAUNCH, lambda share: None),
+    ):
         pass
     assert caught.value.why == why
     assert not (folder / "incoming").exists()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from experiments.environments.process import Process
-from experiments.execution import runner
-from experiments.jobs.attend import LaunchFailed
+from experiments.execution import launching, runner
 from experiments.jobs.execute import MachineGone
+from experiments.jobs.failures import LaunchFailed
 from experiments.model.environment import BARE_HOST, DOCKER, EnvironmentId
 from experiments.model.launch import Block, Launch
 from experiments.results import store
@@ -93,6 +93,6 @@ def test_a_guest_is_given_longer_before_a_launch_is_taken_to_hang(
                 ("/bin/sh", "-c", 'sleep 1; "$@"', "sh", *super().command(launch, folder).argv)
             )
 
-    monkeypatch.setattr(runner, "STALLED", 0.3)
+    monkeypatch.setattr(launching, "STALLED", 0.3)
     run(folder, there(blocks)[:1], alike(Slow()))
     assert len(store.finished(folder)) == 3

@@ -15,8 +15,8 @@ from experiments.environments.process import Command, Process
 from experiments.execution import together
 from experiments.execution.attempts import Attempts
 from experiments.execution.launching import LaunchContext
-from experiments.jobs.attend import LaunchFailed
 from experiments.jobs.execute import MachineGone
+from experiments.jobs.failures import LaunchFailed
 from experiments.model.environment import DOCKER
 from experiments.model.launch import Cell, Launch
 from experiments.provision import passthrough

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.jobs import attend
+from experiments.jobs import failures
 
 REPORT = "rank 2: SystemExit: launch a asks for 4 ranks"
 
@@ -25,6 +25,6 @@ def test_what_ranks_report_is_shown_whatever_libraries_print_after_it(
 ) -> None:
     log = tmp_path / "a.log"
     log.write_text("\n".join(lines))
-    _, *output, _ = str(attend.failed("a", 1, log, "--resume")).splitlines()
+    _, *output, _ = str(failures.failed("a", 1, log, "--resume")).splitlines()
     assert [line.strip() for line in output][: len(shown)] == shown
     assert sum(REPORT[8:] in line for line in output) == (REPORT in lines)
