@@ -1,21 +1,30 @@
 """A container engine: the same harness in one container for all ranks, or one for each rank.
 
 For Docker and Podman. The launch's profile says what a container may do (profiles.py), its layout
-what several containers share (layouts.py).
+what several containers share. `per-rank`: a container for each rank; they share /dev/shm, System V
+IPC and the process numbers. `isolated`: nothing is shared but a network. In both, an MPI gets the
+bridge alone: which ways its data takes is for the MPI to find, and nothing here forces it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from experiments.environments import layouts, profiles
-from experiments.environments.mpi.mpiexec import mpiexec, of_a_host
-from experiments.environments.process import Container, Job
+from experiments.environments import enter, profiles
+from experiments.environments.mpi.mpiexec import across, mpiexec, of_a_host
+from experiments.environments.process import Container, Job, Process
 from experiments.environments.profiles import Machine
 from experiments.model.launch import Launch
 
 FOLDER = "/launch"  # where the container sees the launch's folder
 LABEL = "hbmcomm.campaign"
+SEVERAL = ("per-rank", "isolated")
+"""Layouts with a container for each rank."""
+IDLE = ("sleep", "infinity")
+"""What a container does while ranks come and go in it."""
+NAMED_BY_HOST = ("mpich",)
+"""MPIs with a UCX that names its files in /dev/shm after the host: ranks that share them abort if
+their host names differ. All other MPIs tell their nodes apart by that name."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +61,35 @@ class Docker:
             program,
             contained=profiles.reading_refused(launch.profile, self.engine, self.version),
         )
-        if launch.layout not in layouts.SEVERAL:
+        if launch.layout not in SEVERAL:
             return self._container(launch, folder, argv, environment, launch.ranks)
-        assert self.host_prefix, "ranks in several containers are started by an mpiexec outside"
         together = 1 if launch.layout == "isolated" else launch.ranks
-        each = self._container(launch, folder, (), of_a_host(environment), together)
-        prefixes = self.host_prefix, self.prefix
-        return layouts.job(
-            launch.layout, each, launch.ranks, self.flavour, prefixes, self.cores, program
+        each = self._container(launch, folder, IDLE, of_a_host(environment), together)
+        return self._job(launch, each, program)
+
+    def _job(self, launch: Launch, container: Container, program: Sequence[str]) -> Job:
+        """One rank in each of as many containers.
+
+        Args:
+            container: what all of them are; its name begins theirs and is the network's.
+        """
+        assert self.host_prefix, "ranks in several containers are started by an mpiexec outside"
+        flavour, name = self.flavour, container.options["name"]
+        names = [f"{name}-{n}" for n in range(launch.ranks)]
+        containers = tuple(
+            _one_of(container, launch.layout, flavour, names, n) for n in range(launch.ranks)
         )
+        hosts, home = [f"{{address{n}}}" for n in range(launch.ranks)], ("{gateway}", "{bridge}")
+        argv, variables = across(
+            flavour, self.host_prefix, hosts, home, self.cores, program, enter.LAUNCHER
+        )
+        entered = enter.variables(
+            dict(zip(hosts, names, strict=True)),
+            {self.host_prefix: self.prefix, enter.LAUNCHER: Path("/bin/true")},
+        )
+        internal = self.engine == "docker"  # Podman's have no address on this machine
+        process = Process(tuple(argv), variables | entered)
+        return Job(name, container.options["labels"], internal, containers, process)
 
     def _container(
         self,
@@ -80,3 +109,22 @@ class Docker:
         }
         allowed = profiles.options(launch.profile, self.machine, ranks, self.engine)
         return Container(self.image, tuple(argv), options | allowed, self.engine)
+
+
+def _one_of(
+    each: Container, layout: str, flavour: str, names: Sequence[str], number: int
+) -> Container:
+    """One of the containers of a job."""
+    options = {key: value for key, value in each.options.items() if key != "network_mode"}
+    shared = layout == "per-rank"
+    options |= {
+        "name": names[number],
+        "network": each.options["name"],
+        "hostname": f"rank{0 if shared and flavour in NAMED_BY_HOST else number}",
+    }
+    if shared and number == 0:
+        options |= {"ipc_mode": "shareable"}
+    elif shared:
+        options |= {"ipc_mode": f"container:{names[0]}", "pid_mode": f"container:{names[0]}"}
+        options.pop("shm_size", None)  # the first one's is theirs
+    return replace(each, options=options)

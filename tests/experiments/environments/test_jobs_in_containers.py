@@ -14,8 +14,7 @@ from typing import Any
 import docker
 import pytest
 
-from experiments.environments.docker import LABEL, Docker
-from experiments.environments.layouts import SEVERAL
+from experiments.environments.docker import LABEL, SEVERAL, Docker
 from experiments.environments.process import Job
 from experiments.jobs.containers import ContainerRefused
 from experiments.jobs.execute import execute

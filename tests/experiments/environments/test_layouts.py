@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.environments.docker import Docker
+from experiments.environments.docker import SEVERAL, Docker
 from experiments.environments.enter import LAUNCHER
-from experiments.environments.layouts import SEVERAL
 from experiments.environments.process import Job, Process
 from experiments.environments.profiles import Machine, shared_memory
 from experiments.model.environment import DOCKER, MPIS
