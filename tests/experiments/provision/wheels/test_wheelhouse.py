@@ -158,7 +158,7 @@ def test_a_torch_for_cpus_that_pip_cannot_find_is_named_with_what_to_do(tmp_path
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     with pytest.raises(Missing) as caught:
-        wheelhouse.ensure_torch(distro_releases.host_python(), lambda line: None)
+        wheelhouse.ensure(distro_releases.host_python(), wheelhouse.FOR_TORCH, lambda line: None)
     for words in ("install torch", "wheel for CPUs", "PIP_FIND_LINKS"):
         assert words in str(caught.value)
     assert not list((tmp_path / "wheelhouse").iterdir())
