@@ -19,9 +19,7 @@ from experiments.environments.host import Host
 from experiments.environments.mpi.debug_output import asking
 from experiments.environments.process import Command, Process
 from experiments.environments.profiles import Machine
-from experiments.environments.unpacked.apptainer import Apptainer
-from experiments.environments.unpacked.charliecloud import Charliecloud
-from experiments.environments.unpacked.userland import Userland
+from experiments.environments.trees import Apptainer, Charliecloud, Userland
 from experiments.environments.vm import Vm
 from experiments.execution.backends import Backends
 from experiments.execution.campaign_file import Campaign

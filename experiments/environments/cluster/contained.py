@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.environments.docker import FOLDER
-from experiments.environments.unpacked.apptainer import PASSED
+from experiments.environments.trees import PASSED
 
 OWN_NAMESPACE = {"MPIR_CVAR_CH4_CMA_ENABLE": "0"}
 """MPICH aborts where ranks, each in a user namespace, may not read each other's memory."""

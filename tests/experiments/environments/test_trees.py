@@ -9,10 +9,7 @@ import docker
 import pytest
 
 from experiments.environments.docker import FOLDER
-from experiments.environments.unpacked.apptainer import Apptainer
-from experiments.environments.unpacked.charliecloud import Charliecloud
-from experiments.environments.unpacked.tree import Tree
-from experiments.environments.unpacked.userland import Userland
+from experiments.environments.trees import Apptainer, Charliecloud, Tree, Userland
 from experiments.jobs.execute import execute
 from experiments.processes import executables
 from experiments.processes.tracking import MARK

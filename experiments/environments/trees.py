@@ -1,0 +1,145 @@
+"""The image as a folder: programs that run it without an engine.
+
+None of them filters a system call or grants privileges: they have no profile.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from experiments.environments.docker import FOLDER
+from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.process import Process
+from experiments.environments.profiles import Machine
+from experiments.model.launch import Launch
+from experiments.processes.tracking import MARK
+
+PASSED = "APPTAINERENV_"
+"""What a variable's name begins with that is meant for Apptainer's container; --env splits at
+commas."""
+FORGOTTEN = ("[!H]*", "H[!B]*")
+"""Which of the host's variables ranks in Charliecloud do not see: all, but those that begin with
+HB, among which is the mark by which a driver finds what it started."""
+ENTER = "; ".join(
+    (
+        "tree=$1 user=$2",
+        'for each in dev proc sys tmp; do mount --rbind "/$each" "$tree/$each"; done',
+        f'mount --bind "$3" "$tree{FOLDER}"',
+        "shift 3",
+        'exec chroot ${user:+--userspec=$user} "$tree" env --ignore-environment --chdir=/tmp '
+        f'{MARK}="${MARK}" "$@"',
+    )
+)
+"""For a shell with the tree, UID:GID or nothing, the launch's folder, and what runs there, its
+variables first."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Launches over the image's files.
+
+    Attributes:
+        flavour: the MPI, one of MPIS.
+        tree: the folder that holds the image, and prefix of the environment in it.
+        variables: for the ranks, beside what the MPI needs.
+        root: whether the driver is root; its ranks then run as another user.
+    """
+
+    flavour: str
+    tree: Path
+    prefix: Path
+    cores: int
+    machine: Machine
+    variables: Mapping[str, str] = field(default_factory=dict)
+    root: bool = False
+
+    def harness(self, launch: Launch) -> tuple[list[str], dict[str, str]]:
+        """The command that runs the harness inside, and the variables of its ranks."""
+        program = (str(self.prefix / "bin/python"), "-m", "experiments.programs.harness", FOLDER)
+        argv, variables = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
+        return argv, {**variables, **self.variables}
+
+
+class Apptainer(Tree):
+    """Launches in one container for all ranks, run by the command that most HPC sites offer.
+
+    Contained as far as it goes: own process numbers and IPC, own /dev with /dev/shm, an empty /tmp,
+    and none of the host's variables, files or home.
+    """
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        """The harness over `folder`, which holds launch.json and is the only thing mounted."""
+        ranks, variables = self.harness(launch)
+        user = [f"--security=uid:{self.machine.uid}", f"--security=gid:{self.machine.gid}"]
+        argv = [
+            "apptainer",
+            "exec",
+            "--containall",
+            "--no-home",
+            *(user if self.root else ()),
+            f"--bind={folder}:{FOLDER}",
+            *(f"--bind={path}" for path in self.machine.dax),
+            "--pwd=/tmp",
+            str(self.tree),
+            *ranks,
+        ]
+        seen = {f"{PASSED}{name}": value for name, value in variables.items()}
+        return Process(tuple(argv), seen)
+
+
+class Charliecloud(Tree):
+    """Launches in one container for all ranks, run by an ordinary user in namespaces of its own.
+
+    It shares the host's network, /dev with /dev/shm, process numbers and limits: its cost is that
+    of the image's own libraries.
+    """
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        """The harness over `folder`, which holds launch.json and is the only thing mounted."""
+        ranks, variables = self.harness(launch)
+        seen = {**variables, "HOME": "/tmp"}
+        argv = [
+            "ch-run",
+            *(f"--unset-env={each}" for each in FORGOTTEN),
+            "--env-no-expand",
+            *(f"--set-env={name}={value}" for name, value in sorted(seen.items())),
+            f"--uid={self.machine.uid}",
+            f"--gid={self.machine.gid}",
+            "--private-tmp",
+            f"--bind={folder}:{FOLDER}",
+            "--cd=/tmp",
+            str(self.tree),
+            "--",
+            *ranks,
+        ]
+        return Process(tuple(argv), {"USER": "hbmcomm"})  # ch-run does not start without one
+
+
+class Userland(Tree):
+    """Launches without a container: chroot, in a mount namespace of its own.
+
+    Network, processes, /dev with /dev/shm, cgroup and rules are the host's. What an arm in a
+    container costs over this one is the container's own doing; what this one costs over the host is
+    that of other files: another Python, another libc.
+
+    A user other than root is mapped to root in a user namespace, since the kernel lets only root
+    mount file systems and change the root folder.
+    """
+
+    def command(self, launch: Launch, folder: Path) -> Process:
+        """The harness over `folder`, which holds launch.json."""
+        ranks, variables = self.harness(launch)
+        seen = {**variables, "HOME": "/tmp"}
+        argv = [
+            "unshare",
+            "--mount",
+            "--propagation=private",
+            *(() if self.root else ("--map-root-user",)),
+            *("/bin/sh", "-ec", ENTER, "sh"),
+            str(self.tree),
+            f"{self.machine.uid}:{self.machine.gid}" if self.root else "",
+            str(folder),
+            *(f"{name}={value}" for name, value in sorted(seen.items())),
+            *ranks,
+        ]
+        return Process(tuple(argv))

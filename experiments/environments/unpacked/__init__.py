@@ -1,1 +1,0 @@
-"""The image as a folder: programs that run it without an engine."""
