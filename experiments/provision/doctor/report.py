@@ -59,7 +59,7 @@ def tuning_table(ranks: int) -> str:
         table.add_row(
             *(each.variable, Text(value, style), default if changed else "", each.meaning)
         )
-    return _printed(None, table)
+    return _printed(table)
 
 
 def to_json(found: Sequence[Finding]) -> str:
@@ -67,13 +67,13 @@ def to_json(found: Sequence[Finding]) -> str:
     return json.dumps([asdict(finding) for finding in found], indent=2) + "\n"
 
 
-def to_table(found: Sequence[Finding], width: int | None = None) -> str:
+def to_table(found: Sequence[Finding]) -> str:
     """The table, and below it each lack with its command on a line of its own, ready to copy."""
     table = Table("", "what", Column("found", overflow="fold"), box=None, pad_edge=False)
     for finding in found:
         mark, style = MARKS[finding.ok]
         table.add_row(Text(mark, style), Text(finding.name), Text(finding.value))
-    return _printed(width, table, *_lacks(found))
+    return _printed(table, *_lacks(found))
 
 
 def _lacks(found: Sequence[Finding]) -> Iterator[RenderableType]:
@@ -85,6 +85,6 @@ def _lacks(found: Sequence[Finding]) -> Iterator[RenderableType]:
             yield f"    {finding.remedy}"
 
 
-def _printed(width: int | None, *parts: RenderableType) -> str:
-    width = width or shutil.get_terminal_size((100, 24)).columns
+def _printed(*parts: RenderableType) -> str:
+    width = shutil.get_terminal_size((100, 24)).columns
     return printed(*parts, width=width, terminal=sys.stdout.isatty())

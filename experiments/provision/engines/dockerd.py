@@ -22,7 +22,9 @@ PIDFILES = {
     PIDFILE: "dockerd",
     Path("/var/run/docker/containerd/containerd.pid"): "containerd",
 }
+"""Each with the name of the process that it should name."""
 SYSTEM_CONTAINERD = Path("/run/containerd/containerd.sock")
+"""The socket that dockerd would trust to have a containerd behind it."""
 
 
 def command() -> list[str]:
@@ -81,25 +83,18 @@ def end_ours(pidfile: Path = PIDFILE) -> None:
             os.waitpid(tracking.pid_of(daemon), os.WNOHANG)
 
 
-def clear_leftovers(
-    pidfiles: dict[Path, str] = PIDFILES, containerd: Path = SYSTEM_CONTAINERD
-) -> bool:
-    """Remove what a killed dockerd or containerd left behind; True when a dockerd lives after all.
-
-    Args:
-        pidfiles: each with the name of the process that it should name.
-        containerd: the socket that dockerd would trust to have a containerd behind it.
-    """
+def clear_leftovers() -> bool:
+    """Remove what a killed dockerd or containerd left; whether a dockerd lives after all."""
     alive = False
-    for pidfile, name in pidfiles.items():
+    for pidfile, name in PIDFILES.items():
         if not pidfile.exists():
             continue
         if _process_name(pidfile) == name:
             alive |= name == "dockerd"
         else:
             pidfile.unlink(missing_ok=True)
-    if containerd.exists() and not _accepts(containerd):
-        containerd.unlink(missing_ok=True)
+    if SYSTEM_CONTAINERD.exists() and not _accepts(SYSTEM_CONTAINERD):
+        SYSTEM_CONTAINERD.unlink(missing_ok=True)
     return alive
 
 

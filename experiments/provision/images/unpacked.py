@@ -23,25 +23,20 @@ from experiments.provision.images.image import Image
 TREES = BUILD / "unpacked"
 
 
-def folder(variant: str, trees: Path = TREES) -> Path:
+def folder(variant: str) -> Path:
     """The folder of an image, which may not exist yet."""
-    return trees / variant
+    return TREES / variant
 
 
-def ensure(
-    client: docker.DockerClient,
-    image: Image,
-    progress: Callable[[str], None] = print,
-    trees: Path = TREES,
-) -> Path:
+def ensure(client: docker.DockerClient, image: Image, progress: Callable[[str], None]) -> Path:
     """The folder with the image's files and a mount point for a launch's folder, up to date.
 
     Raises:
         Missing: the engine or the disk refuses.
     """
-    tree = folder(image.variant, trees)
+    tree = folder(image.variant)
     stamp = _stamp(tree)
-    with scratch.locked(trees):
+    with scratch.locked(TREES):
         if stamp.is_file() and json.loads(stamp.read_text(encoding="utf-8"))["id"] == image.id:
             return tree
         progress(f"image: unpacking {image.tag}")
@@ -66,17 +61,17 @@ def ensure(
     return tree
 
 
-def recall(variant: str, trees: Path = TREES) -> Image:
+def recall(variant: str) -> Image:
     """The image that a folder was made of, where no engine is at hand to ask.
 
     Raises:
         Missing: there is none.
     """
     try:
-        text = _stamp(folder(variant, trees)).read_text(encoding="utf-8")
+        text = _stamp(folder(variant)).read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise Missing(
-            f"the image {variant} is not unpacked in {trees}: start the campaign on a machine with "
+            f"the image {variant} is not unpacked in {TREES}: start the campaign on a machine with "
             "Docker that has the same folders, or name an image in [SITE.images] of sites.toml"
         ) from error
     stored = json.loads(text)

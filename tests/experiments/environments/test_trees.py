@@ -31,7 +31,7 @@ def needs(program: str) -> Callable[..., Any]:
 @pytest.fixture(scope="module")
 def tree(engine: docker.DockerClient, image: Image) -> Iterator[Path]:
     """The image as a folder."""
-    yield unpacked.ensure(engine, image)
+    yield unpacked.ensure(engine, image, print)
 
 
 def over(tree: Path, runtime: type[Tree], root: bool = False) -> Any:

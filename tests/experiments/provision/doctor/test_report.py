@@ -30,8 +30,9 @@ def test_json_holds_every_field():
     ]
 
 
-def test_the_table_marks_each_row_and_keeps_commands_whole():
-    assert report.to_table(FOUND, width=60).splitlines() == [
+def test_the_table_marks_each_row_and_keeps_commands_whole(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert report.to_table(FOUND).splitlines() == [
         "       what     found",
         "ok     MPI      Open MPI v5.0.11",
         "lacks  memkind  not installed",

@@ -9,50 +9,56 @@ import pytest
 from experiments.provision.engines import dockerd
 
 
-@pytest.fixture
-def pidfile(tmp_path):
-    return tmp_path / "docker.pid"
+@pytest.fixture(autouse=True)
+def pidfile(tmp_path, monkeypatch):
+    found = tmp_path / "docker.pid"
+    monkeypatch.setattr(dockerd, "PIDFILES", {found: "dockerd"})
+    return found
 
 
-@pytest.fixture
-def socket_path(tmp_path):
-    return tmp_path / "containerd.sock"
+@pytest.fixture(autouse=True)
+def socket_path(tmp_path, monkeypatch):
+    found = tmp_path / "containerd.sock"
+    monkeypatch.setattr(dockerd, "SYSTEM_CONTAINERD", found)
+    return found
 
 
 def own_name():
     return Path("/proc/self/comm").read_text().strip()
 
 
-def test_the_pidfile_of_a_living_dockerd_stays(pidfile, socket_path):
+def test_the_pidfile_of_a_living_dockerd_stays(pidfile, monkeypatch):
     pidfile.write_text(f"{os.getpid()}\n")
-    assert not dockerd.clear_leftovers({pidfile: own_name()}, socket_path)
+    monkeypatch.setitem(dockerd.PIDFILES, pidfile, own_name())
+    assert not dockerd.clear_leftovers()
     assert pidfile.exists()
 
 
-def test_a_zombie_is_a_leftover(pidfile, socket_path):
+def test_a_zombie_is_a_leftover(pidfile, monkeypatch):
     zombie = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
     name = Path(f"/proc/{zombie.pid}/comm").read_text().strip()
     pidfile.write_text(str(zombie.pid))
-    dockerd.clear_leftovers({pidfile: name}, socket_path)
+    monkeypatch.setitem(dockerd.PIDFILES, pidfile, name)
+    dockerd.clear_leftovers()
     zombie.wait()
     assert not pidfile.exists()
 
 
 @pytest.mark.parametrize("content", ["", "not a number", "-1", "1"])
-def test_a_pidfile_that_names_no_dockerd_is_a_leftover(pidfile, socket_path, content):
+def test_a_pidfile_that_names_no_dockerd_is_a_leftover(pidfile, content):
     pidfile.write_text(content)
-    assert not dockerd.clear_leftovers({pidfile: "dockerd"}, socket_path)
+    assert not dockerd.clear_leftovers()
     assert not pidfile.exists()
 
 
-def test_a_socket_that_nobody_listens_on_is_a_leftover(pidfile, socket_path):
+def test_a_socket_that_nobody_listens_on_is_a_leftover(socket_path):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(socket_path))
         listener.listen()
-        dockerd.clear_leftovers({}, socket_path)
+        dockerd.clear_leftovers()
         assert socket_path.exists()
-    dockerd.clear_leftovers({}, socket_path)
+    dockerd.clear_leftovers()
     assert not socket_path.exists()
 
 

@@ -65,16 +65,19 @@ def engine() -> Engine:
     )
 
 
-def ensure(engine: Engine, image: Image, trees: Path) -> Path:
+@pytest.fixture(autouse=True)
+def trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacked, "TREES", tmp_path)
+
+
+def ensure(engine: Engine, image: Image) -> Path:
     lines: list[str] = []
-    return unpacked.ensure(engine, image, lines.append, trees)  # type: ignore[arg-type]
+    return unpacked.ensure(engine, image, lines.append)  # type: ignore[arg-type]
 
 
-def test_the_folder_holds_the_image_and_a_place_for_the_launch(
-    engine: Engine, tmp_path: Path
-) -> None:
-    tree = ensure(engine, IMAGE, tmp_path)
-    assert tree == unpacked.folder("openmpi", tmp_path)
+def test_the_folder_holds_the_image_and_a_place_for_the_launch(engine: Engine) -> None:
+    tree = ensure(engine, IMAGE)
+    assert tree == unpacked.folder("openmpi")
     assert (tree / "etc/name").read_text() == "first"
     assert (tree / "launch").is_dir()
     assert not (tree / "dev/null").exists()
@@ -83,32 +86,32 @@ def test_the_folder_holds_the_image_and_a_place_for_the_launch(
 
 
 def test_it_is_made_once_and_again_for_another_image(engine: Engine, tmp_path: Path) -> None:
-    ensure(engine, IMAGE, tmp_path)
-    tree = ensure(engine, IMAGE, tmp_path)
+    ensure(engine, IMAGE)
+    tree = ensure(engine, IMAGE)
     assert engine.exports == 1
-    assert ensure(engine, replace(IMAGE, id="sha256:two"), tmp_path) == tree
+    assert ensure(engine, replace(IMAGE, id="sha256:two")) == tree
     assert (tree / "b").read_text() == "second"
     assert not (tree / "etc").exists()
     assert {path.name for path in tmp_path.iterdir()} == {".lock", "openmpi", "openmpi.json"}
 
 
-def test_without_an_engine_the_image_of_a_folder_is_known(engine: Engine, tmp_path: Path) -> None:
+def test_without_an_engine_the_image_of_a_folder_is_known(engine: Engine) -> None:
     with pytest.raises(Missing, match="openmpi is not unpacked in"):
-        unpacked.recall("openmpi", tmp_path)
+        unpacked.recall("openmpi")
     image = replace(IMAGE, wheels=(Path("a.whl"),))
-    ensure(engine, image, tmp_path)
-    assert unpacked.recall("openmpi", tmp_path) == image
+    ensure(engine, image)
+    assert unpacked.recall("openmpi") == image
 
 
-def test_an_export_that_breaks_off_leaves_what_was_there(engine: Engine, tmp_path: Path) -> None:
-    tree = ensure(engine, IMAGE, tmp_path)
+def test_an_export_that_breaks_off_leaves_what_was_there(engine: Engine) -> None:
+    tree = ensure(engine, IMAGE)
     engine.failure = requests.ConnectionError("gone")
     with pytest.raises(Missing, match="gone; see that the engine runs"):
-        ensure(engine, replace(IMAGE, id="sha256:two"), tmp_path)
+        ensure(engine, replace(IMAGE, id="sha256:two"))
     assert (tree / "etc/name").read_text() == "first"
     assert engine.containers_left == 0
     engine.failure = None
-    assert ensure(engine, IMAGE, tmp_path) == tree
+    assert ensure(engine, IMAGE) == tree
     assert engine.exports == 2
 
 
@@ -117,4 +120,4 @@ def test_a_half_made_folder_of_a_killed_driver_is_no_obstacle(
 ) -> None:
     (tmp_path / "openmpi.incoming/etc").mkdir(parents=True)
     (tmp_path / "openmpi").mkdir()  # without its stamp: killed between two steps
-    assert (ensure(engine, IMAGE, tmp_path) / "etc/name").read_text() == "first"
+    assert (ensure(engine, IMAGE) / "etc/name").read_text() == "first"
