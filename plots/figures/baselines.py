@@ -55,7 +55,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         "launches of the launch's median time; the time of one operation is the maximum over "
         "ranks after a barrier. Both axes are logarithmic.",
         _description(found.baselines, part),
-        page.figure,
+        page,
     )
 
 

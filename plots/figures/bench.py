@@ -23,7 +23,7 @@ from plots.figures.panels.marks import (
     seconds_axis,
     size_axis,
 )
-from plots.layout.figure_layout import Drawing, Sheet, Skipped, say_instead, sheet
+from plots.layout.figure_layout import Drawing, Page, Skipped, say_instead, sheet
 from plots.layout.labels import bytes_text, mpi_name, ranks_text
 from plots.layout.style import BOUND_LINE, INK, MUTED, PARTIES
 
@@ -75,7 +75,7 @@ def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int
         "Each point is the median over launches; all parties of a launch take turns, those of this "
         "build over the same buffers. Both axes are logarithmic.",
         f"Line charts of time against message size. Direct: {sentences}",
-        page.figure,
+        page,
     )
 
 
@@ -103,11 +103,11 @@ def _ratios(bench: Campaign, theirs: pd.DataFrame, ranks: int) -> Drawing:
         "Above 1 direct is faster. Each ratio is of times measured in turn in one launch; others "
         "than MPIs are shown beside the MPI with which they did best.",
         f"Line charts of ratios against message size. Best MPI: {sentences}",
-        page.figure,
+        page,
     )
 
 
-def _grid(bench: Campaign, frame: pd.DataFrame, heading: str, notes: list[str]) -> Sheet:
+def _grid(bench: Campaign, frame: pd.DataFrame, heading: str, notes: list[str]) -> Page:
     """The page of one figure with its panels; frame has peer, value, low, high and bytes."""
     operations = in_order(frame["operation"], CALLS)
     forms = in_order(frame["form"], FORMS)

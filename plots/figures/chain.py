@@ -107,7 +107,7 @@ def _drawing(found: Findings, suffix: str, whole: pd.DataFrame, cells: pd.DataFr
         " ".join(f"{_head(above).capitalize()}: {STEPS[step]}." for step, above in columns)
         + (f" {lost}" if lost else ""),
         _description(whole, columns),
-        page.figure,
+        page,
     )
 
 

@@ -115,7 +115,7 @@ def _missing(arm: str, why: str) -> Drawing:
         f"{TITLE}: {arm_name(arm)}",
         f"The arm {arm} of this campaign is missing.",
         f"Not measured. {arm}: {why}",
-        page.figure,
+        page,
     )
 
 
@@ -164,7 +164,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         f"container costs no more than {100 * EQUIVALENCE:.0f} %; elsewhere the interval bounds "
         "the cost." + "".join(f" {each}" for each in caveats),
         _description(frame, what, floor),
-        page.figure,
+        page,
         {str(cell.Index): _words(cell) for cell in rows(frame)},
     )
 

@@ -53,7 +53,7 @@ def drift(found: Findings) -> list[Drawing | Skipped]:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda second, _: f"{second:g} s"))
     axes.set_xlabel("since the first launch began")
     caption = f"{_caption(frame)}{_company(found.company)}"
-    return [Drawing(NAME, "", TITLE, caption, _description(frame), page.figure, detail=True)]
+    return [Drawing(NAME, "", TITLE, caption, _description(frame), page, detail=True)]
 
 
 def _caption(frame: pd.DataFrame) -> str:

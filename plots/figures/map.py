@@ -119,7 +119,7 @@ def _drawing(page_map: PageMap, part: str, machine: str, others: Sequence[PageMa
         "rounded percentages share a panel. It shows the launch with the fewest pages on the "
         "requested nodes; the table has every launch.",
         _description(page_map),
-        page.figure,
+        page,
     )
 
 

@@ -94,7 +94,7 @@ def _drawing(part: Part, lacking: dict[str, str]) -> Drawing:
         "rank's own; median over paired blocks with its exact 95 % interval. Above 1× the "
         "first is slower.",
         _description(frame, ranks),
-        page.figure,
+        page,
     )
 
 

@@ -25,7 +25,7 @@ from plots.figures.panels.marks import (
     size_axis,
     transport_handles,
 )
-from plots.layout.figure_layout import Drawing, Sheet, Skipped, sheet
+from plots.layout.figure_layout import Drawing, Page, Skipped, sheet
 from plots.layout.labels import (
     OPERATIONS,
     by_mpi,
@@ -122,7 +122,7 @@ def _against_ranks(suffix: str, title_end: str, frame: pd.DataFrame, found: Find
         _caption(frame, kind),
         f"Speed-up of {kind} over {BASELINE} at {bytes_text(size)} against ranks{title_end}. "
         + _description(frame),
-        page.figure,
+        page,
     )
 
 
@@ -139,7 +139,7 @@ def _against_size(part: Part, found: Findings) -> Drawing:
         _caption(frame, kind) + " Lines connect sizes only.",
         f"Speed-up of {kind} over {BASELINE} against message size{part.where}. "
         + _description(ends),
-        page.figure,
+        page,
     )
 
 
@@ -149,7 +149,7 @@ def _page(
     across: str,
     found: Findings,
     claims: Sequence[Artist] = (),
-) -> Sheet:
+) -> Page:
     """Points on a common axis of ratios, logarithmic, with all medians on it.
 
     Args:

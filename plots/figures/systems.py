@@ -67,5 +67,5 @@ def _drawing(part: Part, ours: str) -> Drawing:
         "with its exact 95 % interval. Both axes are logarithmic; lines connect sizes only.",
         f"Line charts of the time of other ways over that of {ours} against bytes{part.where}: "
         + ratios_in_words(frame, "operation", "bytes", "transport"),
-        page.figure,
+        page,
     )

@@ -99,7 +99,7 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
         f"{TITLE}{part.where}",
         CAPTION,
         _description(frame, part),
-        page.figure,
+        page,
     )
 
 

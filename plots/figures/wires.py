@@ -67,5 +67,5 @@ def _drawing(part: Part) -> Drawing:
         + ratios_in_words(
             frame.replace({"binding": DEALT}), "operation", "bytes", "transport", "binding"
         ),
-        page.figure,
+        page,
     )

@@ -63,7 +63,7 @@ def _drawing(part: Part) -> Drawing:
         "with it; the rest is what communication adds: moving the data, without what overlaps "
         "with computation, and the work of DDP or FSDP2 for it.",
         _description(frame, part),
-        page.figure,
+        page,
     )
 
 

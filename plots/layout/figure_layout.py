@@ -40,15 +40,27 @@ _C = TypeVar("_C")
 
 
 class Page(Figure):
-    """A figure that knows its words, drawn or left to its caption.
+    """A figure that knows its panels, and its words, drawn or left to its caption.
 
     Attributes:
+        panels: row by row.
         words: heading's details, then notes.
         printed: whether it is drawn for a paper.
     """
 
+    panels: list[list[Axes]]
     words: tuple[str, ...] = ()
     printed: bool = False
+
+    def flat(self) -> list[Axes]:
+        """All panels, row by row."""
+        return [panel for row in self.panels for panel in row]
+
+    def by(self, rows: Sequence[_R], columns: Sequence[_C]) -> Iterator[tuple[Axes, _R, _C]]:
+        """Each panel with what its row and its column show."""
+        for panels, row in zip(self.panels, rows, strict=True):
+            for axes, column in zip(panels, columns, strict=True):
+                yield axes, row, column
 
 
 @dataclass(frozen=True)
@@ -95,24 +107,6 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """The figure and its panels, row by row."""
-
-    figure: Page
-    panels: list[list[Axes]]
-
-    def flat(self) -> list[Axes]:
-        """All panels, row by row."""
-        return [panel for row in self.panels for panel in row]
-
-    def by(self, rows: Sequence[_R], columns: Sequence[_C]) -> Iterator[tuple[Axes, _R, _C]]:
-        """Each panel with what its row and its column show."""
-        for panels, row in zip(self.panels, rows, strict=True):
-            for axes, column in zip(panels, columns, strict=True):
-                yield axes, row, column
-
-
 def sheet(
     heading: str,
     details: str = "",
@@ -128,7 +122,7 @@ def sheet(
     left: float = 0.5,
     below: float = 0.34,
     shared: bool = True,
-) -> Sheet:
+) -> Page:
     """Lay out a figure: a row of panels for each row head, a column for each column head.
 
     Args:
@@ -149,11 +143,11 @@ def sheet(
     rows, columns = len(row_heads) or 1, len(column_heads) or 1
     title = _Text([heading], color=INK, bold=True, points=HEAD_POINTS, pitch=0.155)
     words = [] if printed else [title, _Text([details], color=MUTED)]
-    warned = _Text(alerts, color=ALERT, bold=True, gap=_GAP)
-    above: list[_Text | _Legend] = [*words, warned, _Legend(legend, legend_columns)]
+    above = [*words, _Text(alerts, color=ALERT, bold=True, gap=_GAP)]
+    entries = _GAP + _LINE * math.ceil(len(legend) / legend_columns) if legend else 0.0
     small_print = _Text([] if printed else notes, color=MUTED, gap=_GAP)
     heads = _HEAD * (bool(column_heads) + bool(row_heads))
-    top = _MARGIN + sum(block.height for block in above) + _GAP + heads
+    top = _MARGIN + (sum(block.height for block in above) + entries) + _GAP + heads
     row_gap = 0.1 + _HEAD * bool(row_heads)
     bottom = below + small_print.height + _MARGIN
     heights = [panel_height] * rows if isinstance(panel_height, float) else list(panel_height)
@@ -164,6 +158,8 @@ def sheet(
     y = height - _MARGIN
     for block in above:
         y = block.draw(figure, y)
+    if legend:
+        _draw_legend(figure, legend, legend_columns, y - _GAP)
     small_print.draw(figure, _MARGIN + small_print.height)
     spec = figure.add_gridspec(
         rows,
@@ -176,10 +172,10 @@ def sheet(
         height_ratios=heights,
         wspace=0.2,
     )
-    panels = spec.subplots(sharex=shared, sharey=shared, squeeze=False)
-    for axes, text in zip(panels[0], column_heads, strict=False):
+    figure.panels = spec.subplots(sharex=shared, sharey=shared, squeeze=False).tolist()
+    for axes, text in zip(figure.panels[0], column_heads, strict=False):
         axes.set_title(text, loc="left", pad=4 + 72 * _HEAD * bool(row_heads), color=MUTED)
-    for row, text in zip(panels, row_heads, strict=False):
+    for row, text in zip(figure.panels, row_heads, strict=False):
         row[0].annotate(
             text,
             (_MARGIN / COLUMN_INCHES, 1),
@@ -188,7 +184,7 @@ def sheet(
             textcoords="offset points",
             fontweight="bold",
         )
-    return Sheet(figure, [list(row) for row in panels])
+    return figure
 
 
 class _Text:
@@ -230,33 +226,20 @@ class _Text:
         return y - self.height
 
 
-class _Legend:
-    """The legend; of no height where it has no entries.
-
-    Attributes:
-        height: inches, with the gap above.
-    """
-
-    def __init__(self, handles: Sequence[Artist], columns: int) -> None:
-        self.handles, self.columns = list(handles), columns
-        self.height = _GAP + _LINE * math.ceil(len(handles) / columns) if handles else 0.0
-
-    def draw(self, figure: Figure, y: float) -> float:
-        """Draw from y inches downwards; return the y below."""
-        if self.handles:
-            figure.legend(
-                handles=self.handles,
-                loc="upper left",
-                bbox_to_anchor=(_MARGIN / COLUMN_INCHES, (y - _GAP) / figure.get_figheight()),
-                ncols=self.columns,
-                borderaxespad=0.0,
-                borderpad=0.0,
-                labelspacing=0.3,
-                handlelength=2.2,
-                handletextpad=0.5,
-                columnspacing=1.2,
-            )
-        return y - self.height
+def _draw_legend(figure: Figure, handles: Sequence[Artist], columns: int, y: float) -> None:
+    """The legend from y inches downwards."""
+    figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(_MARGIN / COLUMN_INCHES, y / figure.get_figheight()),
+        ncols=columns,
+        borderaxespad=0.0,
+        borderpad=0.0,
+        labelspacing=0.3,
+        handlelength=2.2,
+        handletextpad=0.5,
+        columnspacing=1.2,
+    )
 
 
 def say_instead(axes: Axes, text: str) -> None:

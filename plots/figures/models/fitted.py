@@ -64,7 +64,7 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
         "and the alpha-beta-gamma model that is fitted on every other cell. Both axes are "
         "logarithmic.",
         _description(found.errors, mpi, transport),
-        page.figure,
+        page,
     )
 
 

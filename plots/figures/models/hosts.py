@@ -71,5 +71,5 @@ def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
         "median, and the alpha-beta-gamma models that are fitted on every other cell. Both axes "
         "are logarithmic.",
         "Line charts of time against hosts, by models: " + " ".join(sentences),
-        page.figure,
+        page,
     )

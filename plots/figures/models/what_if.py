@@ -68,7 +68,7 @@ def speedup(frame: pd.DataFrame, machine: str, subject: str, *, published: bool)
         "Time in ordinary memory over time in HBM of a message of 16 MiB per rank, by models that "
         "are fitted on another machine and take this machine's memory in its place.",
         _described(frame),
-        page.figure,
+        page,
     )
 
 
@@ -126,7 +126,7 @@ def scaling(frame: pd.DataFrame, machine: str, subject: str) -> Drawing:
         "Time of an allreduce of all nodes: reduce and broadcast in the memory of a node, and the "
         "algorithm that takes least time between nodes. Both axes are logarithmic.",
         "Line chart of time against nodes: " + " ".join(sentences),
-        page.figure,
+        page,
     )
 
 

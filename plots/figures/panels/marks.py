@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from experiments.analysis.findings.selection import in_order
-from plots.layout.figure_layout import Sheet
+from plots.layout.figure_layout import Page
 from plots.layout.labels import bytes_text, kind_name, tick_text, transport_name
 from plots.layout.style import (
     BOUND_LINE,
@@ -108,7 +108,7 @@ def dodge(index: int, of: int) -> float:
 
 
 def size_axis(
-    page: Sheet, sizes: Iterable[int], most: int, label: str = "message size per rank"
+    page: Page, sizes: Iterable[int], most: int, label: str = "message size per rank"
 ) -> None:
     """A logarithmic axis of message sizes: a tick at each, at most `most` of them labelled.
 
