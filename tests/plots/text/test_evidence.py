@@ -2,7 +2,7 @@
 
 from plots.layout.figure_layout import Drawing, Page
 from plots.text.answers import Answer
-from plots.text.evidence import Evidence, evidence
+from plots.text.evidence import evidence
 
 
 def drawing(topic: str, part: str = "") -> Drawing:
@@ -16,29 +16,32 @@ def answer(figure: str) -> Answer:
 def test_the_first_answer_that_names_a_drawing_holds_it_and_the_next_points_to_it() -> None:
     times, first, second, plain = drawing("times"), answer("times"), answer("times"), answer("")
     assert evidence([plain, first, second], [times]) == (
-        [Evidence(plain), Evidence(first, figure=times), Evidence(second, above=times)],
+        [(plain, None, []), (first, None, [times]), (second, times, [])],
         [],
     )
 
 
 def test_an_answer_opens_with_one_drawing_and_holds_the_others_of_its_topic() -> None:
     every = [drawing("times", part) for part in ("-mpich", "-openmpi", "-impi")]
-    ((found,), rest) = evidence([answer("times")], every)
-    assert (found.figure, found.further, rest) == (every[0], every[1:], [])
+    asked = answer("times")
+    assert evidence([asked], every) == ([(asked, None, every)], [])
 
 
 def test_a_topic_is_no_beginning_of_another() -> None:
     chart, chart_of_places = drawing("placement", "-2-ranks"), drawing("placement-map", "-2-ranks")
-    ((found,), rest) = evidence([answer("placement")], [chart_of_places, chart])
-    assert (found.figure, rest) == (chart, [chart_of_places])
+    asked = answer("placement")
+    assert evidence([asked], [chart_of_places, chart]) == (
+        [(asked, None, [chart])],
+        [chart_of_places],
+    )
 
 
 def test_a_drawing_that_leads_the_page_has_its_place_already() -> None:
     leading, other, asked = drawing("chain", "-one"), drawing("chain", "-isolated"), answer("chain")
     found = evidence([asked], [leading, other], leading)
-    assert found == ([Evidence(asked, above=leading, further=[other])], [])
+    assert found == ([(asked, leading, [other])], [])
 
 
 def test_what_no_answer_names_is_left_and_what_was_not_drawn_is_not_missed() -> None:
     drift, asked = drawing("drift"), answer("speedup")
-    assert evidence([asked], [drift]) == ([Evidence(asked)], [drift])
+    assert evidence([asked], [drift]) == ([(asked, None, [])], [drift])
