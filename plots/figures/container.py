@@ -133,7 +133,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         *ends(frame, floor),
     )
     what = f"{ranks_text(part.ranks)}{part.title_end}"
-    caveats = list(confounder_text.caveats(found))
+    caveats = confounder_text.caveats(found)
     if len(caveats) > MOST_CAVEATS:  # no room; the report lists them
         caveats = [f"{len(caveats)} caveats beside the container itself: see the report."]
     only = f", {panels[0][0]}" * (frame["transport"].nunique() == 1)

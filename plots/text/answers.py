@@ -250,7 +250,7 @@ def _causes(found: Findings) -> Iterator[Answer]:
         none = "None: each MPI took the same ways in every container as on the host."
         lost = data_path_text.short(found.data_paths.losses) or none
         yield Answer(way, lost, points=(*differences, *cost.losses(found)), figure=container.NAME)
-    if others := confounder_text.beside_data_path(found):
+    if others := tuple(confounder_text.beside_data_path(found)):
         cause = "What may be the cause beside the container itself?"
         yield Answer(cause, others[0], points=others[1:])
 

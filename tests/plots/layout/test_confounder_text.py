@@ -1,11 +1,14 @@
 """What may be an arm's whole effect though it is not the container."""
 
+from dataclasses import replace
+from typing import Any
+
 import pandas as pd
 import pytest
 
 from experiments.analysis.findings import confounders
 from plots.layout import confounder_text
-from tests.campaigns import make_cells
+from tests.campaigns import find, make_cells
 
 
 def launch(arm: str, **recorded: dict[str, str]) -> dict[str, object]:
@@ -27,10 +30,13 @@ def copies(docker: float = 1.0, again: float = 1.0) -> pd.DataFrame:
     return frame
 
 
+def sentences(**recorded: Any) -> tuple[str, ...]:
+    return tuple(confounder_text.beside_data_path(replace(find(), **recorded)))
+
+
 def shown(controls: pd.DataFrame) -> tuple[str, ...]:
-    return confounder_text.copies(
-        confounders.straying_copies(controls, ("docker-tuned-one", "podman"), "host")
-    )
+    arms = ("docker-tuned-one", "podman")
+    return sentences(straying_copies=confounders.straying_copies(controls, arms, "host"))
 
 
 def test_another_python_is_a_caveat() -> None:
@@ -38,14 +44,14 @@ def test_another_python_is_a_caveat() -> None:
         launch("host", versions={"python": "3.11.7", "mpi": "5"}),
         launch("docker", versions={"python": "3.11.2", "mpi": "5"}),
     ]
-    found = confounder_text.interpreters(confounders.interpreters(launches))
+    found = sentences(interpreters=confounders.interpreters(launches))
     assert found == ("The interpreters differ: Python: host 3.11.7, docker 3.11.2.",)
 
 
 def test_without_launches_or_with_one_python_there_is_no_caveat() -> None:
     launches = [launch(name, versions={"python": "3.11.7"}) for name in ("host", "docker")]
     assert confounders.interpreters(launches) == {} == confounders.interpreters([])
-    assert confounder_text.interpreters({}) == ()
+    assert sentences() == ()
 
 
 def test_a_copy_that_takes_another_time_in_the_container_is_a_caveat() -> None:
