@@ -3,9 +3,10 @@
 programs/machine/disturbance.py counts.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import pandas as pd
 
 STOLEN_SHARE = 0.01  # of a rank's CPU that a hypervisor may take without a caution
 OTHERS_SHARE = 0.05  # of a rank's CPU that work of others may take
@@ -16,69 +17,51 @@ Launches = Mapping[str, Mapping[str, Any]]
 
 def sentences(launches: Launches) -> Iterator[str]:
     """What took a larger share of the CPUs of some ranks than is allowed for."""
-    yield from _over(
-        launches, stolen, STOLEN_SHARE, "a hypervisor kept CPUs of ranks from running (steal time)"
-    )
-    yield from _over(launches, others, OTHERS_SHARE, "other processes ran on CPUs of ranks")
-
-
-def _over(
-    launches: Launches,
-    share: Callable[[Launches], dict[str, float]],
-    allowed: float,
-    what: str,
-) -> Iterator[str]:
-    shares = share(launches)
-    above = {name: value for name, value in shares.items() if value > allowed}
-    if above:
-        worst = max(above, key=lambda name: above[name])
+    found = shares(launches)
+    for column, allowed, what in (
+        ("stolen", STOLEN_SHARE, "a hypervisor kept CPUs of ranks from running (steal time)"),
+        ("others", OTHERS_SHARE, "other processes ran on CPUs of ranks"),
+    ):
+        known = found[column].dropna()
+        above = known[known > allowed]
+        if above.empty:
+            continue
+        worst = str(above.idxmax())
         yield (
             f"{what} for more than {100 * allowed:.0f} % of the time in {len(above)} of "
-            f"{len(shares)} launches; at most {100 * above[worst]:.0f} %, in {worst}"
+            f"{len(known)} launches; at most {100 * above[worst]:.0f} %, in {worst}"
             f"{_load(launches[worst])}: measure on a quieter machine, or again"
         )
 
 
-def stolen(launches: Launches) -> dict[str, float]:
-    """By launch, the share of its time that the rank worst off lost to a hypervisor."""
-    found: dict[str, float] = {}
-    for name, launch in launches.items():
-        for _, counted in _counted(launch):
-            if counted["stolen"] is not None and counted["seconds"]:
-                share = counted["stolen"] / counted["seconds"]
-                found[name] = max(found.get(name, 0.0), share)
-    return found
+def shares(launches: Launches) -> pd.DataFrame:
+    """By launch, the largest shares of a rank's CPU: `stolen` by a hypervisor, used by `others`.
 
-
-def others(launches: Launches) -> dict[str, float]:
-    """By launch, the largest share of a CPU that neither its ranks nor their company used.
-
-    Launches that took turns share their CPUs: the ranks of all of them count as its own.
+    Launches that took turns share their CPUs: the ranks of all of them are no others. NaN where
+    the kernel does not count; older launches have no row.
     """
-    own: dict[tuple[Any, int], float] = defaultdict(float)
-    for name, launch in launches.items():
-        for cpu, counted in _counted(launch):
-            own[_company(name, launch), cpu] += counted["own"]
-    found: dict[str, float] = {}
-    for name, launch in launches.items():
-        for cpu, counted in _counted(launch):
-            if counted["busy"] is not None and counted["seconds"]:
-                rest = counted["busy"] - own[_company(name, launch), cpu]
-                found[name] = max(found.get(name, 0.0), rest / counted["seconds"])
-    return found
+    numbers = ["seconds", "busy", "own", "stolen"]
+    counted = pd.DataFrame(
+        [
+            {"launch": name, "company": " ".join(launch.get("company", ())) or name}
+            | {"cpu": rank["cpu"], **rank["disturbance"]}
+            for name, launch in launches.items()
+            for rank in _counted(launch)
+        ],
+        columns=["launch", "company", "cpu", *numbers],
+    ).astype(dict.fromkeys(numbers, float))
+    own = counted.groupby(["company", "cpu"])["own"].transform("sum")
+    spent = counted["seconds"].where(counted["seconds"] > 0)
+    counted["stolen"] /= spent
+    counted["others"] = (counted["busy"] - own) / spent
+    return counted.groupby("launch", sort=False)[["stolen", "others"]].max()
 
 
-def _company(name: str, launch: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(launch.get("company", ())) or (name,)
-
-
-def _counted(launch: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The CPU of each rank, and what was counted there; of older launches nothing."""
-    for rank in launch.get("ranks", []):
-        if "disturbance" in rank:
-            yield rank["cpu"], rank["disturbance"]
+def _counted(launch: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The ranks with CPUs that were counted; none of older launches."""
+    return [rank for rank in launch.get("ranks", []) if "disturbance" in rank]
 
 
 def _load(launch: Mapping[str, Any]) -> str:
-    before, after = next(iter(_counted(launch)))[1]["load"]
+    before, after = _counted(launch)[0]["disturbance"]["load"]
     return "" if before is None else f" (load average {before:.1f} before, {after:.1f} after)"

@@ -51,7 +51,7 @@ def test_stolen_time_is_named_with_its_share_launch_and_load() -> None:
 def test_other_work_is_what_neither_the_ranks_nor_their_company_used() -> None:
     names = ("0000-docker", "0000-host")
     pair = {name: launch((0, 9.9, 4.9, 0.0), company=names) for name in names}
-    assert disturbed.others(pair) == {name: pytest.approx(0.01) for name in names}
+    assert disturbed.shares(pair)["others"].to_dict() == dict.fromkeys(names, pytest.approx(0.01))
     assert list(disturbed.sentences(pair)) == []
     (shown,) = disturbed.sentences({"0000-host": launch((0, 9.9, 4.9, 0.0))})
     assert "other processes ran on CPUs of ranks for more than 5 % of the time in 1 of 1" in shown
@@ -60,7 +60,7 @@ def test_other_work_is_what_neither_the_ranks_nor_their_company_used() -> None:
 
 def test_ranks_that_share_a_cpu_are_counted_together() -> None:
     crowded = {"0000-host": launch((0, 9.9, 4.9, 0.0), (0, 9.9, 4.9, 0.0))}
-    assert disturbed.others(crowded) == {"0000-host": pytest.approx(0.01)}
+    assert disturbed.shares(crowded)["others"].to_list() == [pytest.approx(0.01)]
 
 
 def test_a_kernel_that_counts_neither_says_nothing() -> None:
