@@ -31,7 +31,7 @@ from plots.draw import (
     drawings,
     encode,
     link_drawings,
-    speedup_drawing,
+    model_drawings,
     write,
 )
 from plots.layout.figure_layout import Drawing, Skipped
@@ -94,7 +94,8 @@ def refresh(root: Path) -> list[Path]:
         name = path.name.removesuffix(".json.xz")
         models = evaluate(of_bench(path.name, bench))
         parts |= _parts(name, OF_BENCH, bench) | _parts(name, OF_MODELS, models)
-        written += _shown(root, name, partial(_speedups, models))
+        what_if = partial(model_drawings, models, [whatif.PAPERS])
+        written += _shown(root, name, partial(what_if, whatif.NETWORKS, whatif.MOST_NODES))
     for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
         text = page.read_text(encoding="utf-8")
         if _PART.search(text):
@@ -128,10 +129,6 @@ def _shown(
     for drawing in draw() if files else ():
         if isinstance(drawing, Drawing) and f"{name}-{drawing.name}" in files:
             yield write(files[f"{name}-{drawing.name}"], encode(drawing, "svg"))
-
-
-def _speedups(models: Evaluation) -> list[Drawing]:
-    return [speedup_drawing(models, whatif.PAPERS)]
 
 
 def _glossary() -> str:

@@ -9,9 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.cost import whatif
 from experiments.analysis.cost.evaluation import Evaluation
-from experiments.analysis.cost.measured import CannotModel
 from experiments.analysis.findings.campaign import Findings, find
 from experiments.analysis.reading import Campaign, load
 from experiments.model.errors import ExperimentsError
@@ -101,13 +99,6 @@ def link_drawings(found: Evaluation, most: int, *, printed: bool = False) -> lis
         return [*fitted(found), *more_hosts(found, most)]
 
 
-def speedup_drawing(found: Evaluation, name: str, *, printed: bool = False) -> Drawing:
-    """What HBM of a named machine gains, by models."""
-    frame, title = whatif.speedups(found, name), whatif.machine_name(name)
-    with style(printed=printed):
-        return what_if.speedup(frame, name, title, published=name == whatif.PAPERS)
-
-
 def model_drawings(
     found: Evaluation,
     machines: Sequence[str],
@@ -125,13 +116,8 @@ def model_drawings(
     with style(printed=printed):
         drawn: list[Drawing | Skipped] = [*fitted(found)]
         for name in machines:
-            drawn.append(speedup_drawing(found, name, printed=printed))
-            try:
-                frame = whatif.scaling(found, name, networks, most)
-            except CannotModel as error:  # the campaign has too few operations
-                drawn.append(Skipped(f"{what_if.SCALING}-{name}", what_if.MANY_NODES, str(error)))
-            else:
-                drawn.append(what_if.scaling(frame, name, whatif.subject(name)))
+            drawn.append(what_if.speedup(found, name))
+            drawn.append(what_if.scaling(found, name, networks, most))
     return drawn
 
 

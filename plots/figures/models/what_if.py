@@ -1,11 +1,15 @@
 """What a cost model says of another machine: HBM against ranks, and time against nodes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from experiments.analysis.cost import whatif
+from experiments.analysis.cost.evaluation import Evaluation
+from experiments.analysis.cost.measured import CannotModel
 from experiments.analysis.findings.selection import in_order, rows
 from experiments.model.quantities import ratio_text, seconds_text
 from plots.figures.panels.marks import (
@@ -15,7 +19,7 @@ from plots.figures.panels.marks import (
     seconds_axis,
     series_handles,
 )
-from plots.layout.figure_layout import Drawing, sheet
+from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import OPERATIONS, operation_name
 from plots.layout.style import INK, MUTED, Look, look, series
 from plots.tables.published import BCAST_16, MOST
@@ -25,13 +29,13 @@ MANY_NODES = "Allreduce on many nodes"
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (1, 1.2)))
 
 
-def speedup(frame: pd.DataFrame, machine: str, subject: str, *, published: bool) -> Drawing:
+def speedup(found: Evaluation, machine: str) -> Drawing:
     """HBM against ordinary memory: a panel per placement of ranks, a line per operation.
 
-    Args:
-        frame: as whatif.speedups() gives it.
-        published: the machine is the paper's, and its figures have a place beside.
+    The paper's figures have a place beside those of its machine.
     """
+    frame, subject = whatif.speedups(found, machine), whatif.machine_name(machine)
+    published = machine == whatif.PAPERS
     placements = list(dict.fromkeys(frame["placement"]))
     operations = in_order(frame["operation"], OPERATIONS)
     page = sheet(
@@ -81,13 +85,15 @@ def _described(frame: pd.DataFrame) -> str:
     return "Line charts of the speed-up of HBM against ranks: " + " ".join(sentences)
 
 
-def scaling(frame: pd.DataFrame, machine: str, subject: str) -> Drawing:
-    """Time of an allreduce against nodes: lines by network and memory, each with its band.
-
-    Args:
-        frame: as whatif.scaling() gives it.
-    """
-    networks = list(dict.fromkeys(frame["network"]))
+def scaling(
+    found: Evaluation, machine: str, networks: Sequence[str], most: int
+) -> Drawing | Skipped:
+    """Time of an allreduce on up to `most` nodes: lines by network and memory, with their bands."""
+    try:
+        frame = whatif.scaling(found, machine, networks, most)
+    except CannotModel as error:  # the campaign has too few operations
+        return Skipped(f"{SCALING}-{machine}", MANY_NODES, str(error))
+    subject = whatif.subject(machine)
     page = sheet(
         MANY_NODES,
         f"{subject}. By cost models; nothing was measured there",
