@@ -1,5 +1,6 @@
 """How the data path of arms differs from the host's, in words. Draws nothing."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from experiments.analysis.findings.data_path import SHM_OF_ANOTHER_RANK, WORKS, DataPaths, Loss
@@ -13,25 +14,20 @@ MOST = 3  # losses that a caption names one by one
 
 def sentences(paths: DataPaths) -> tuple[str, ...]:
     """One for each MPI and each way in which arms differ from the host, the losses first."""
-    grouped: dict[tuple[str, str], list[str]] = {}
+    grouped: dict[tuple[str, str], list[str]] = defaultdict(list)
     for loss in paths.losses:
         lost = f"{mpi_name(loss.mpi)} lost {_and(loss.ways)}"
         remedy = _remedy(loss)
-        key = (lost, f"({_cause(loss)}): {effect(loss)}" + (f"; {remedy}." if remedy else "."))
-        grouped.setdefault(key, []).append(loss.arm)
-    return (
-        *(f"{lost} in {_arms(arms)} {rest}" for (lost, rest), arms in grouped.items()),
-        *(
-            f"{mpi_name(each.mpi)} takes {each.here} for {each.way} in {_arms(each.arms)}, and "
-            f"{each.on_host} on the host."
-            for each in paths.substitutions
-        ),
-        *(
-            f"{mpi_name(each.mpi)} loses no single copy in {_arms(each.arms)} (process_vm_readv "
-            f"{each.outcome}): it copies large messages twice on the host too."
-            for each in paths.refusals
-        ),
-    )
+        rest = f" ({_cause(loss)}): {effect(loss)}" + (f"; {remedy}." if remedy else ".")
+        grouped[lost, rest].append(loss.arm)
+    for other in paths.substitutions:
+        taken = f"{mpi_name(other.mpi)} takes {other.here} for {other.way}"
+        grouped[taken, f", and {other.on_host} on the host."].append(other.arm)
+    for refusal in paths.refusals:
+        kept = f"{mpi_name(refusal.mpi)} loses no single copy"
+        why = "it copies large messages twice on the host too"
+        grouped[kept, f" (process_vm_readv {refusal.outcome}): {why}."].append(refusal.arm)
+    return tuple(f"{start} in {_arms(arms)}{end}" for (start, end), arms in grouped.items())
 
 
 def short(losses: Sequence[Loss]) -> str:

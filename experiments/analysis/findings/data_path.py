@@ -58,22 +58,22 @@ class Loss:
 
 @dataclass(frozen=True)
 class Substitution:
-    """A way that an MPI has in arms as on the host, by another means."""
+    """A way that an MPI has in an arm as on the host, by another means."""
 
     mpi: str
+    arm: str
     way: str
     here: str
     on_host: str
-    arms: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class HarmlessRefusal:
-    """A refused single copy in arms of an MPI that does not copy at once on the host either."""
+    """A refused single copy in an arm of an MPI that does not copy at once on the host either."""
 
     mpi: str
+    arm: str
     outcome: str
-    arms: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -160,25 +160,19 @@ def _explanation(mpi: str, ways: tuple[str, ...], path: Path) -> tuple[str, str]
 
 
 def _substitutions(paths: Paths) -> Iterator[Substitution]:
-    grouped: dict[tuple[str, str, str, str], list[str]] = {}
     for (mpi, arm), path, host in _compared(paths):
         for way in (SHARED_MEMORY, SINGLE_COPY, NETWORK):
             here, on_host = chosen(path, way), chosen(host, way)
             if _has(host, way) and _has(path, way) and here != on_host:
-                grouped.setdefault((mpi, way, here, on_host), []).append(arm)
-    for key, arms in grouped.items():
-        yield Substitution(*key, tuple(arms))
+                yield Substitution(mpi, arm, way, here, on_host)
 
 
 def _refusals(paths: Paths) -> Iterator[HarmlessRefusal]:
-    grouped: dict[tuple[str, str], list[str]] = {}
     for (mpi, arm), path, host in _compared(paths):
         if chosen(host, SINGLE_COPY) != NONE or not _has(path, SHARED_MEMORY):
             continue
         if read(host, "cma") == WORKS and read(path, "cma") not in (WORKS, ""):
-            grouped.setdefault((mpi, read(path, "cma")), []).append(arm)
-    for key, arms in grouped.items():
-        yield HarmlessRefusal(*key, tuple(arms))
+            yield HarmlessRefusal(mpi, arm, read(path, "cma"))
 
 
 def _compared(paths: Paths) -> Iterator[tuple[tuple[str, str], Path, Path]]:

@@ -105,7 +105,7 @@ def test_what_may_be_the_cause_is_reported_beside_the_cost() -> None:
             "Open MPI lost single copy in Docker, tuned, one container (no trial shows why)",
         ),
         (
-            DataPaths(refusals=(HarmlessRefusal("impi", "refused", ("docker-tuned-one",)),)),
+            DataPaths(refusals=(HarmlessRefusal("impi", "docker-tuned-one", "refused"),)),
             "None: each MPI took the same ways in every container as on the host.",
             "Intel MPI loses no single copy in Docker, tuned, one container (process_vm_readv ",
         ),
