@@ -35,7 +35,7 @@ from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import MPIS, arm_name, mpi_name
 from plots.layout.style import DARK
 from plots.tables import data_path
-from plots.tables.metadata_diff_table import apart, common, listed
+from plots.tables.metadata_diff_table import by_arm, listed
 from plots.tables.results import tables
 from plots.text import rivals
 from plots.text.answers import answers
@@ -78,6 +78,7 @@ def page(campaign: Campaign) -> str:
     raw = samples.samples(campaign, found.containers)
     header, launches = campaign.header, campaign.launches
     arms = sorted({launch["launch"]["arm"] for launch in launches}, key=arm_key)
+    apart, common = by_arm(launches)
     return _template().render(
         campaign=campaign.name,
         title=campaign.experiment.title,
@@ -97,11 +98,10 @@ def page(campaign: Campaign) -> str:
         samples=Markup(samples.text(raw)) if raw["cells"] else "",
         paths=data_path.table(launches),
         confounders=[
-            [key, *(values or NOTHING for values in by_arm.values())]
-            for key, by_arm in apart(launches).items()
+            [key, *(text or NOTHING for text in texts.values())] for key, texts in apart.items()
         ],
         arms=arms,
-        environment=common(launches),
+        environment=common,
         header=flatten({k: v for k, v in header.items() if k not in _APART}),
         experiment=flatten(listed(header["experiment"])),
         command=command(header.get("command", "")),

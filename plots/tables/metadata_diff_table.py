@@ -4,7 +4,9 @@ Arms are compared within an MPI. The data path has a table of its own (data_path
 a map (figures/map.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from experiments.analysis.metadata_diff import ALWAYS_DIFFERENT, Recorded, distinct, flatten
@@ -16,32 +18,25 @@ _MOST = 2  # values of an arm that are spelt out
 Launches = Sequence[Mapping[str, Any]]
 
 
-def apart(launches: Launches) -> dict[str, dict[str, str]]:
-    """{key: {arm: values}} of what was recorded and is not the same in every arm of some MPI."""
+def by_arm(launches: Launches) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """{key: {arm: values}} of what is not the same in every arm of some MPI, with the values of
+    such MPIs; {key: values} of everything else that was recorded."""
     seen = _seen(launches)
     arms = sorted({arm for _, arm in seen}, key=arm_key)
-    found: dict[str, dict[str, list[str]]] = {}
-    for mpi in dict.fromkeys(mpi for mpi, _ in seen):
-        here = {arm: seen[mpi, arm] for arm in arms if (mpi, arm) in seen}
-        for key in _differing(here):
-            by_arm = found.setdefault(key, {arm: [] for arm in arms})
-            for arm, values in here.items():
-                by_arm[arm] += values.get(key, ["not recorded"])
-    return {
-        key: {arm: _together(values) for arm, values in by_arm.items()}
-        for key, by_arm in sorted(found.items())
-    }
-
-
-def common(launches: Launches) -> dict[str, str]:
-    """{key: value} of everything recorded that is no difference between arms."""
-    differing = apart(launches)
-    found: dict[str, list[str]] = {}
-    for values in _seen(launches).values():
-        for key, each in values.items():
-            if key not in differing:
-                found.setdefault(key, []).extend(each)
-    return {key: _together(values) for key, values in sorted(found.items())}
+    apart, common = dict[str, dict[str, str]](), dict[str, str]()
+    for key in sorted({key for values in seen.values() for key in values}):
+        here: dict[str, dict[str, list[str]]] = defaultdict(dict)
+        for (mpi, arm), values in seen.items():
+            here[mpi][arm] = values.get(key, [])
+        differing = [each for each in here.values() if len(set(map(frozenset, each.values()))) > 1]
+        if differing and key.rsplit(".", 1)[-1] not in ALWAYS_DIFFERENT:
+            apart[key] = {
+                arm: _together([each[arm] or ["not recorded"] for each in differing if arm in each])
+                for arm in arms
+            }
+        else:
+            common[key] = _together(values.get(key, []) for values in seen.values())
+    return apart, common
 
 
 def listed(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,17 +60,7 @@ def _seen(launches: Launches) -> dict[tuple[str, str], Recorded]:
     )
 
 
-def _differing(by_arm: Mapping[str, Recorded]) -> set[str]:
-    """The keys that have not the same values in every arm."""
-    return {
-        key
-        for key in {key for recorded in by_arm.values() for key in recorded}
-        if key.rsplit(".", 1)[-1] not in ALWAYS_DIFFERENT
-        and len({frozenset(recorded.get(key, ())) for recorded in by_arm.values()}) > 1
-    }
-
-
-def _together(values: Sequence[str]) -> str:
-    distinct = list(dict.fromkeys(values))
-    more = f" (and {len(distinct) - _MOST} more)" if len(distinct) > _MOST else ""
-    return "; ".join(distinct[:_MOST]) + more
+def _together(every: Iterable[Sequence[str]]) -> str:
+    values = list(dict.fromkeys(chain.from_iterable(every)))
+    more = f" (and {len(values) - _MOST} more)" if len(values) > _MOST else ""
+    return "; ".join(values[:_MOST]) + more

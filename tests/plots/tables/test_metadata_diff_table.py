@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plots.tables.metadata_diff_table import apart, common
+from plots.tables.metadata_diff_table import by_arm
 
 
 def launch(arm: str, mpi: str = "openmpi", **recorded: Any) -> dict[str, Any]:
@@ -10,7 +10,7 @@ def launch(arm: str, mpi: str = "openmpi", **recorded: Any) -> dict[str, Any]:
 
 
 def test_what_differs_is_told_for_each_arm_the_host_first() -> None:
-    found = apart(
+    found, _ = by_arm(
         [
             launch("docker-tuned-one", versions={"python": "3.11.2"}, kernel="6.1"),
             launch("host", versions={"python": "3.11.7"}, kernel="6.1"),
@@ -26,12 +26,11 @@ def test_mpis_differ_without_being_a_difference_between_arms() -> None:
         for arm in ("host", "docker-tuned-one")
         for mpi in ("openmpi", "mpich")
     ]
-    assert apart(every) == {}
-    assert common(every) == {"versions.mpi": "openmpi; mpich"}
+    assert by_arm(every) == ({}, {"versions.mpi": "openmpi; mpich"})
 
 
 def test_a_difference_with_one_mpi_only_names_what_it_has_there() -> None:
-    found = apart(
+    found, _ = by_arm(
         [
             launch("host", "openmpi", libc="2.36"),
             launch("docker-tuned-one", "openmpi", libc="2.36"),
@@ -44,7 +43,7 @@ def test_a_difference_with_one_mpi_only_names_what_it_has_there() -> None:
 
 
 def test_what_only_one_arm_recorded_is_a_difference() -> None:
-    found = apart([launch("host", thp="always"), launch("docker-tuned-one")])
+    found, _ = by_arm([launch("host", thp="always"), launch("docker-tuned-one")])
     assert found == {"thp": {"host": "always", "docker-tuned-one": "not recorded"}}
 
 
@@ -53,13 +52,12 @@ def test_load_and_the_data_path_have_their_places_elsewhere() -> None:
         launch("host", machine={"load": "1"}, datapath={"cma": "works"}),
         launch("docker-tuned-one", machine={"load": "2"}, datapath={"cma": "refused"}),
     ]
-    assert apart(every) == {}
-    assert common(every) == {"machine.load": "1; 2"}
+    assert by_arm(every) == ({}, {"machine.load": "1; 2"})
 
 
 def test_many_values_are_counted() -> None:
     every = [launch("host", id=str(number)) for number in range(5)]
-    assert common(every) == {"id": "0; 1 (and 3 more)"}
+    assert by_arm(every) == ({}, {"id": "0; 1 (and 3 more)"})
 
 
 def test_nodes_have_a_map_and_what_made_them_hbm_stands_here_in_plain_words() -> None:
@@ -68,5 +66,4 @@ def test_nodes_have_a_map_and_what_made_them_hbm_stands_here_in_plain_words() ->
         launch(arm, topology={"nodes": [{"id": number}], "hbm": hbm})
         for number, arm in enumerate(("host", "docker-tuned-one"))
     ]
-    assert apart(every) == {}
-    assert common(every) == {"topology.hbm.nodes": "4, 5", "topology.hbm.rule": "hwloc"}
+    assert by_arm(every) == ({}, {"topology.hbm.nodes": "4, 5", "topology.hbm.rule": "hwloc"})
