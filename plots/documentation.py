@@ -18,7 +18,7 @@ from experiments.analysis.cost import links, whatif
 from experiments.analysis.cost.evaluation import Evaluation, evaluate
 from experiments.analysis.cost.measured import of_bench
 from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, find
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import at, in_order, rows
 from experiments.analysis.findings.steps import STEPS
 from experiments.analysis.reading import load
 from experiments.model.arms import HOST
@@ -154,11 +154,11 @@ def _wrapped(text: str) -> str:
 
 def _times(found: Findings) -> str:
     """Operations by size on the host: the time with `direct`, and that of others over it."""
-    here = {"environment": HOST, "kind": BASELINE}
-    times, ratios = (_only(frame, here) for frame in (found.times, found.transports))
+    both = (found.times, found.transports)
+    times, ratios = (at(frame, environment=HOST, kind=BASELINE) for frame in both)
     over = {(row.operation, row.bytes, row.transport): row for row in rows(ratios)}
     others = [each for each in in_order(times["transport"], TRANSPORTS) if each != OURS]
-    ours = _only(times, {"transport": OURS}).sort_values(["operation", "bytes"], key=by_operation)
+    ours = at(times, transport=OURS).sort_values(["operation", "bytes"], key=by_operation)
     body = [
         [operation_name(row.operation), bytes_text(row.bytes), seconds_text(row.median_s)]
         + [_ratio(over.get((row.operation, row.bytes, other))) for other in others]
@@ -169,10 +169,10 @@ def _times(found: Findings) -> str:
 
 def _systems(found: Findings) -> str:
     """Workloads by size on bare hosts: the time of ours, and the ratio of each other way to it."""
-    times, ratios = (_only(frame, {"arm": HOST}) for frame in (found.times, found.systems))
+    times, ratios = (at(frame, arm=HOST) for frame in (found.times, found.systems))
     ours = {
         (row.operation, row.bytes, row.ranks): seconds_text(row.median_s)
-        for row in rows(_only(times, {"transport": found.ours}))
+        for row in rows(at(times, transport=found.ours))
     }
     keys = ["operation", "ranks", "bytes", "transport"]
     body = [
@@ -193,8 +193,8 @@ def _systems(found: Findings) -> str:
 
 def _fastest(found: Findings) -> str:
     """By size and ranks on bare hosts: the time of ours, and of the other way that takes least."""
-    times, ratios = (_only(frame, {"arm": HOST}) for frame in (found.times, found.systems))
-    ours = rows(_only(times, {"transport": found.ours}))
+    times, ratios = (at(frame, arm=HOST) for frame in (found.times, found.systems))
+    ours = rows(at(times, transport=found.ours))
     cells = {(row.bytes, row.ranks): seconds_text(row.median_s) for row in ours}
     slowest_first = sorted(rows(ratios), key=lambda row: row.ratio, reverse=True)
     best = {(row.bytes, row.ranks): row for row in slowest_first}  # the last of a key stays
@@ -235,7 +235,7 @@ def _wires(found: Findings) -> str:
     key = ["operation", "bytes", "mpi", "ranks", "binding"]
     near, over = (
         {(*(getattr(row, name) for name in key), row.transport): row for row in rows(frame)}
-        for frame in (_only(each, {"arm": HOST}) for each in (found.wires, found.transports))
+        for frame in (at(each, arm=HOST) for each in (found.wires, found.transports))
     )
     others = [each for each in in_order(found.wires["transport"], TRANSPORTS) if each != found.ours]
     shown = (found.ours, *others)
@@ -262,13 +262,6 @@ def _ratio(row: Any) -> str:
     if row is None:
         return NOTHING
     return f"{ratio_text(row.ratio)} ({interval_text(row.low, row.high)})"
-
-
-def _only(frame: Any, levels: Mapping[str, str]) -> Any:
-    """The rows of a frame that have these levels; all of an empty frame, which has no columns."""
-    for name, level in levels.items():
-        frame = frame if frame.empty else frame[frame[name] == level]
-    return frame
 
 
 def _markdown(head: list[str], body: Iterable[Sequence[str]]) -> str:

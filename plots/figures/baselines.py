@@ -3,7 +3,7 @@
 import pandas as pd
 
 from experiments.analysis.findings.campaign import BASELINE, BASELINES, Findings
-from experiments.analysis.findings.selection import in_order, usual
+from experiments.analysis.findings.selection import at, in_order, usual
 from experiments.model.arms import HOST
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import hollow, points, seconds_axis, size_axis, transport_handles
@@ -20,7 +20,7 @@ def baselines(found: Findings) -> list[Drawing | Skipped]:
     if found.baselines.empty:
         return []
     frame = found.times[found.times["arm"].isin((HOST, *BASELINES))]
-    frame = usual(frame[frame["kind"] == BASELINE])
+    frame = usual(at(frame, kind=BASELINE))
     frame = frame[frame["operation"].isin(set(found.baselines["operation"]))]
     return [_drawing(part, found) for part in parts(frame)]
 
@@ -40,7 +40,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
     )
     for (axes,), operation in zip(page.panels, operations, strict=True):
         for transport in transports:
-            mine = frame[(frame["operation"] == operation) & (frame["transport"] == transport)]
+            mine = at(frame, operation=operation, transport=transport)
             line = stroke(transport)
             points(axes, mine, "median_s", Look(colours[transport], line.marker), line)
     size_axis(page, frame["bytes"], 6)

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import at, in_order, rows
 from experiments.analysis.reading import Campaign
 from experiments.bench.compare import against_peers, other_build, own, tried
 from experiments.model.contender_names import CALLS, DIRECT, FORMS, OTHER_BUILD, SHOWN
@@ -44,7 +44,7 @@ def contest(bench: Campaign) -> list[Drawing | Skipped]:
     mine, theirs = own(sized), against_peers(sized)
     found: list[Drawing | Skipped] = []
     for ranks in sorted({int(row.ranks) for row in rows(mine)}):
-        ours, others = (frame[frame["ranks"] == ranks] for frame in (mine, theirs))
+        ours, others = (at(frame, ranks=ranks) for frame in (mine, theirs))
         found.append(_times(bench, ours, others, ranks))
         found.append(_ratios(bench, others, ranks))
     return found
@@ -132,12 +132,12 @@ def _grid(bench: Campaign, frame: pd.DataFrame, heading: str, notes: list[str]) 
         notes=notes,
     )
     for axes, operation, form in page.by(operations, forms):
-        here = frame[(frame["operation"] == operation) & (frame["form"] == form)]
+        here = at(frame, operation=operation, form=form)
         if here.empty:
             say_instead(axes, "Nobody has this call.")
         for party in (*SHOWN, DIRECT):
-            points(axes, here[here["peer"] == party], "value", PARTIES[party])
-        bound = here[here["peer"] == BOUND].sort_values("bytes")
+            points(axes, at(here, peer=party), "value", PARTIES[party])
+        bound = at(here, peer=BOUND).sort_values("bytes")
         axes.plot(bound["bytes"], bound["value"], color=INK, linestyle=BOUND_LINE, linewidth=0.9)
     seconds_axis(page.panels[0][0])
     least, most = positive_ends(frame[["value", "low", "high"]])

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.analysis.findings.selection import at, in_order, rows, usual
 from experiments.analysis.findings.steps import FILES, Family, family
 from experiments.model.arms import arm_key, named
 from experiments.model.quantities import percent_text, ratio_text
@@ -95,9 +95,7 @@ def _drawing(found: Findings, suffix: str, whole: pd.DataFrame, cells: pd.DataFr
     first.tick_params(axis="y", length=0)
     ratio_axis(first.xaxis, even_ticks(max(ends[1], 1 / ends[0])))
     for axes, (step, above) in zip(page.panels[0], columns, strict=True):
-        mine, small = (
-            each[(each["step"] == step) & (each["above"] == above)] for each in (whole, cells)
-        )
+        mine, small = (at(each, step=step, above=above) for each in (whole, cells))
         _panel(axes, mine, small, list(lines), ends)
     page.panels[0][len(columns) // 2].set_xlabel("times as long as the step before")
     return Drawing(
@@ -146,7 +144,7 @@ def _panel(
     axes.axvline(1, color=MUTED, linewidth=0.6, zorder=1)
     for offset, (transport, look) in zip((-0.18, 0.18), _SHOWN.items(), strict=True):
         for frame, small in ((cells, True), (whole, False)):
-            for cell in rows(frame[frame["transport"] == transport]):
+            for cell in rows(at(frame, transport=transport)):
                 y = lines.index((cell.mpi, cell.operation, cell.kind)) + offset
                 _mark(axes, cell, y, look, ends, small)
 
@@ -194,11 +192,10 @@ def _legend(whole: pd.DataFrame) -> list[Artist]:
 def _description(whole: pd.DataFrame, columns: list[tuple[str, str]]) -> str:
     sentences = []
     for step, above in columns:
-        mine = whole[(whole["step"] == step) & (whole["above"] == above)]
         each = ", ".join(
             f"{mpi_name(row.mpi)} {operation_name(row.operation)} {row.transport} "
             f"{ratio_and_interval(row)}"
-            for row in rows(mine)
+            for row in rows(at(whole, step=step, above=above))
         )
         sentences.append(f"{step}, {_head(above)}: {each}.")
     return "Dot chart of ratios of times by step. " + " ".join(sentences)

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from experiments.analysis.findings.campaign import Findings, absent_containers
-from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.analysis.findings.selection import at, in_order, rows, usual
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
 from experiments.model.arms import HOST, arm_key, in_container
 from experiments.model.quantities import counted, percent_text
@@ -125,7 +125,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
     panels = [
         (transport, arm)
         for transport in in_order(frame["transport"], TRANSPORTS)
-        for arm in sorted(set(frame.loc[frame["transport"] == transport, "arm"]), key=arm_key)
+        for arm in sorted(set(at(frame, transport=transport)["arm"]), key=arm_key)
     ]
     sight = Sight(
         sorted({int(size) for size in frame["bytes"]}),
@@ -149,9 +149,8 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         left=0.58,
     )
     for axes, (transport, arm), operation in page.by(panels, operations):
-        mine = frame[(frame["transport"] == transport) & (frame["arm"] == arm)]
         _grounds(axes, floor, sight)
-        _panel(axes, mine[mine["operation"] == operation], sight)
+        _panel(axes, at(frame, transport=transport, arm=arm, operation=operation), sight)
     draw_axes(page.panels, sight)
     return Drawing(
         NAME,

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order
+from experiments.analysis.findings.selection import at, in_order
 from experiments.model.quantities import counted, percent_text, ratio_text
 from plots.figures.panels.marks import even_ticks, mark_handle, ratio_scale
 from plots.layout.figure_layout import Drawing, Skipped, sheet
@@ -37,8 +37,7 @@ def drift(found: Findings) -> list[Drawing | Skipped]:
     (axes,) = page.flat()
     axes.axhline(1, color=MUTED, linewidth=0.8, zorder=1)
     for mpi in mpis:
-        mine = frame[frame["mpi"] == mpi]
-        for _, block in mine.groupby("block"):
+        for _, block in at(frame, mpi=mpi).groupby("block"):
             axes.plot(
                 block["began_s"],
                 block["pace"],

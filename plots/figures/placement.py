@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, of_first_arm, usual
+from experiments.analysis.findings.selection import at, in_order, of_first_arm, usual
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import (
     dodge,
@@ -60,8 +60,7 @@ def placement(found: Findings) -> list[Drawing | Skipped]:
 def _drawing(part: Part, lacking: dict[str, str]) -> Drawing:
     frame, ranks = part.frame, part.ranks
     by_factor = {
-        factor: usual(frame[frame["factor"] == factor], held)
-        for factor, (_, held, _) in FACTORS.items()
+        factor: usual(at(frame, factor=factor), held) for factor, (_, held, _) in FACTORS.items()
     }
     frame = pd.concat([each for each in by_factor.values() if not each.empty])
     factors = [f for f in FACTORS if not by_factor[f].empty or f in lacking]
@@ -77,7 +76,7 @@ def _drawing(part: Part, lacking: dict[str, str]) -> Drawing:
         left=0.42,
     )
     for axes, operation, factor in page.by(operations, factors):
-        mine = by_factor[factor][by_factor[factor]["operation"] == operation]
+        mine = at(by_factor[factor], operation=operation)
         if mine.empty:
             say_instead(axes, lacking.get(factor, "No cell of it is finished."))
         else:

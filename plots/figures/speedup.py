@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from experiments.analysis.findings.campaign import BASELINE, Findings, absent_containers
-from experiments.analysis.findings.selection import in_order
+from experiments.analysis.findings.selection import at, in_order
 from plots.figures.panels.facets import Part, parts, some_arms
 from plots.figures.panels.marks import (
     colour_handle,
@@ -191,9 +191,8 @@ def _page(
         axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
         for ratio in papers:
             axes.axhline(ratio, color=ALERT, linewidth=0.8, linestyle=_AT_MOST, zorder=1.4)
-        mine = frame[frame["operation"] == operation]
         for number, (arm, transport) in enumerate(series):
-            own = mine[(mine["arm"] == arm) & (mine["transport"] == transport)]
+            own = at(frame, operation=operation, arm=arm, transport=transport)
             joined, line = across == "bytes", stroke(transport)
             shift = dodge(number, len(series)) ** (1.0 if joined else 2.2)
             look = Look(colours[arm], line.marker)

@@ -1,7 +1,7 @@
 """Figure 9: how much longer other ways take to do what one of this library's systems does."""
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, of_first_arm
+from experiments.analysis.findings.selection import at, in_order, of_first_arm
 from experiments.model.workloads import CONTENDERS, WORKLOADS
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import (
@@ -55,7 +55,7 @@ def _drawing(part: Part, ours: str) -> Drawing:
     for axes, workload in zip(page.flat(), workloads, strict=True):
         axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
         for number, name in enumerate(contenders):
-            mine = frame[(frame["operation"] == workload) & (frame["transport"] == name)]
+            mine = at(frame, operation=workload, transport=name)
             shift = dodge(number, len(contenders))
             points(axes, mine, "ratio", series(number), shift=shift)
     size_axis(page, frame["bytes"], 6, "bytes")

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from experiments.analysis.findings.campaign import BASELINES, REFERENCE, Findings, absent_containers
-from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.analysis.findings.selection import at, in_order, rows, usual
 from experiments.model.arms import HOST
 from experiments.model.quantities import seconds_text
 from experiments.model.workloads import WORKLOADS
@@ -81,7 +81,7 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
         ],
     )
     for axes, operation, arm in page.by(operations, columns):
-        mine = frame[(frame["operation"] == operation) & (frame["arm"] == arm)]
+        mine = at(frame, operation=operation, arm=arm)
         if arm in absent:
             say_instead(axes, f"{arm}: {unmeasured[arm]}")
         elif mine.empty:
@@ -117,10 +117,10 @@ def _grouped(frame: pd.DataFrame) -> list[str]:
 def _panel(axes: Axes, frame: pd.DataFrame, transports: set[str]) -> None:
     kinds = in_order(frame["kind"], KINDS)
     for index, kind in enumerate(kinds):
-        mine = frame[frame["kind"] == kind]
+        mine = at(frame, kind=kind)
         shift = dodge(index, len(kinds))
         for transport in in_order(mine["transport"], TRANSPORTS):
-            timed, own = mine[mine["transport"] == transport], look_of(kind, transport, transports)
+            timed, own = at(mine, transport=transport), look_of(kind, transport, transports)
             points(axes, timed, "median_s", own, stroke(transport), shift=shift)
         bound = mine.groupby("bytes")["bound_s"].median().dropna()
         axes.plot(

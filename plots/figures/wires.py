@@ -1,7 +1,7 @@
 """Figure 10: how near operations come to what the links between hosts allow."""
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, of_first_arm
+from experiments.analysis.findings.selection import at, in_order, of_first_arm
 from experiments.model.experiment import BINDINGS
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import (
@@ -48,10 +48,10 @@ def _drawing(part: Part) -> Drawing:
     ratio_scale(page.panels[0][0], low, high, ticks)
     for axes, operation, binding in page.by(operations, bindings):
         axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
-        here = frame[(frame["operation"] == operation) & (frame["binding"] == binding)]
+        here = at(frame, operation=operation, binding=binding)
         transports = in_order(here["transport"], TRANSPORTS)
         for number, transport in enumerate(transports):
-            mine, line = here[here["transport"] == transport], stroke(transport)
+            mine, line = at(here, transport=transport), stroke(transport)
             look = Look(ARMS[number % len(ARMS)], line.marker)
             points(axes, mine, "ratio", look, line, shift=dodge(number, len(transports)))
     size_axis(page, frame["bytes"], 3 if len(bindings) > 1 else 6)

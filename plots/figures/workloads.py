@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, places, rows
+from experiments.analysis.findings.selection import at, in_order, places, rows
 from experiments.model.arms import arm_key
 from experiments.model.quantities import percent_text, seconds_text
 from experiments.model.workloads import WORKLOADS
@@ -33,7 +33,7 @@ def _drawing(part: Part) -> Drawing:
     panels = [
         (operation, size)
         for operation in in_order(frame["operation"], WORKLOADS)
-        for size in sorted(set(frame.loc[frame["operation"] == operation, "bytes"]))
+        for size in sorted(set(at(frame, operation=operation)["bytes"]))
     ]
     transports = in_order(frame["transport"], TRANSPORTS)
     bars = len(frame[["transport", "arm"]].drop_duplicates())
@@ -53,7 +53,7 @@ def _drawing(part: Part) -> Drawing:
         shared=False,
     )
     for axes, (operation, size) in zip(page.flat(), panels, strict=True):
-        _panel(axes, frame[(frame["operation"] == operation) & (frame["bytes"] == size)])
+        _panel(axes, at(frame, operation=operation, bytes=size))
     return Drawing(
         NAME,
         part.name,

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.analysis.findings.campaign import BASELINE, Findings
-from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.analysis.findings.selection import at, in_order, rows, usual
 from experiments.model.arms import arm_key
 from experiments.model.quantities import NOTHING, ratio_text
 from experiments.results import recorded
@@ -126,5 +126,5 @@ def _published(ratio: float | None) -> str:
 
 
 def _most(frame: pd.DataFrame, transport: str, arm: str) -> str:
-    mine = frame[(frame["transport"] == transport) & (frame["arm"] == arm)]
+    mine = at(frame, transport=transport, arm=arm)
     return f"{100 * mine['ratio'].max():.0f} %" if len(mine) else NOTHING

@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 
 from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, absent_containers
-from experiments.analysis.findings.selection import emulated, in_order, of_first_arm, rows, usual
+from experiments.analysis.findings.selection import (
+    at,
+    emulated,
+    in_order,
+    of_first_arm,
+    rows,
+    usual,
+)
 from experiments.analysis.reading import OVER_PRIVATE
 from experiments.analysis.statistics import Verdict
 from experiments.model.arms import HOST, USERLAND
@@ -109,18 +116,16 @@ def _asked(found: Findings) -> Iterator[Answer]:
     without = usual(found.baselines)
     for way in in_order(without.get("transport", []), TRANSPORTS):
         question = f"Without MPI ({transport_name(way)}), how much longer does it take?"
-        mine, done = (
-            without[without["transport"] == way],
-            f"with {way} as with the host's MPI calls",
-        )
-        yield Answer(question, _slowdown(mine, found, done), figure=baselines.NAME)
+        done = f"with {way} as with the host's MPI calls"
+        sentence = _slowdown(at(without, transport=way), found, done)
+        yield Answer(question, sentence, figure=baselines.NAME)
 
 
 def _workloads(found: Findings) -> Iterator[Answer]:
     """How much of each step is communication, on the host or the first arm there is."""
     every = of_first_arm(found.workloads)
     for operation in in_order(every["operation"], OPERATIONS):
-        steps = every[every["operation"] == operation]
+        steps = at(every, operation=operation)
         arm = arm_name(steps["arm"].iloc[0])
         by_transport = steps.groupby("transport")["share"]
         least, most = by_transport.min(), by_transport.max()
@@ -175,7 +180,7 @@ def _memory(found: Findings) -> str:
         reasons = [f"{k}: {v}" for k, v in found.unmeasured.items() if k not in containers]
         return "Not measured. " + ("; ".join(reasons) or f"Only {BASELINE} memory was asked for.")
     kind = in_order(frame["kind"], ("hbw",))[0]
-    frame = usual(frame[frame["kind"] == kind])
+    frame = usual(at(frame, kind=kind))
     if emulated(frame):
         return (
             f"Not answered by this machine: {kind} was emulated on ordinary memory. The path "
@@ -205,8 +210,7 @@ def _memory(found: Findings) -> str:
 
 def _place(found: Findings, factor: str, done: str) -> str:
     """What a placement costs, or why that was not measured; "" where it was not asked for."""
-    frame = found.placements
-    frame = frame if frame.empty else frame[frame["factor"] == factor]
+    frame = at(found.placements, factor=factor)
     _, held, levels = placement.FACTORS[factor]
     if frame.empty:
         absent = [level for level in reversed(levels) if level in found.unmeasured]
@@ -216,8 +220,7 @@ def _place(found: Findings, factor: str, done: str) -> str:
 
 
 def _transport(found: Findings, transport: str) -> str:
-    frame = found.transports
-    frame = usual(frame[frame["transport"] == transport])
+    frame = usual(at(found.transports, transport=transport))
     apart = transport.endswith(OVER_PRIVATE) or not found.systems.empty
     shared = "" if apart else ", over the same buffers"
     return _slowdown(frame, found, f"with {transport} as with {found.ours}{shared}")

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, rows, usual
+from experiments.analysis.findings.selection import at, in_order, rows, usual
 from experiments.analysis.findings.steps import FILES
 from experiments.analysis.ratios import LEAST_CELLS
 from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, bounds, short_of_claim
@@ -65,12 +65,11 @@ def base_name(base: str) -> str:
 def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
     """A sentence on the arm to run, which is tuned, and on the worst; a grid of several arms."""
     every = compared(found)
-    frame, groups = (each[each["operation"] == operation] for each in (every.cells, every.groups))
+    frame, groups = (at(each, operation=operation) for each in (every.cells, every.groups))
     arms = sorted(set(frame["arm"]), key=arm_key)
     first = min(arms, key=lambda arm: named(arm).profile not in ("tuned", ""))
-    sentence = f"{arm_name(first)}: " + by_transport(
-        frame[frame["arm"] == first], groups[groups["arm"] == first], found
-    )
+    own, whole = (at(each, arm=first) for each in (frame, groups))
+    sentence = f"{arm_name(first)}: {by_transport(own, whole, found)}"
     worst = max(rows(frame[is_slower(frame)]), key=lambda cell: cell.ratio, default=None)
     if worst is not None and worst.arm != first:
         sentence += f" The worst is {arm_name(worst.arm)} with {worst.transport}: "
@@ -80,9 +79,7 @@ def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
 
 def files(found: Findings) -> str:
     """What other files than the host's cost, where there is no container."""
-    frame, groups = (
-        usual(each[each["step"] == FILES]) for each in (found.steps, found.whole_steps)
-    )
+    frame, groups = (usual(at(each, step=FILES)) for each in (found.steps, found.whole_steps))
     return by_transport(frame, groups, found) + ending(frame, found)
 
 
@@ -90,7 +87,7 @@ def by_transport(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> 
     """ "direct -0.9 % to +0.7 %; mpi 1.21 to 1.73 times as long in 9 of 12 cells (...)."."""
     parts = []
     for name in in_order(frame["transport"], TRANSPORTS):
-        mine, whole = (each[each["transport"] == name] for each in (frame, groups))
+        mine, whole = (at(each, transport=name) for each in (frame, groups))
         parts.append(f"{name} {outcome(mine, whole, found)}")
     return "; ".join(parts) + "."
 
@@ -186,10 +183,9 @@ def losses(found: Findings) -> tuple[str, ...]:
     every = compared(found)
     sentences = []
     for loss in found.data_paths.losses:
-        mine = every.cells[(every.cells["mpi"] == loss.mpi) & (every.cells["arm"] == loss.arm)]
-        mine = mine[mine["transport"] == "mpi"]
+        mine = at(every.cells, mpi=loss.mpi, arm=loss.arm, transport="mpi")
         each = [
-            f"{operation_name(name)} {brief(mine[mine['operation'] == name], mine.iloc[:0])}"
+            f"{operation_name(name)} {brief(at(mine, operation=name), mine.iloc[:0])}"
             for name in in_order(mine["operation"], OPERATIONS)
         ]
         if each:
@@ -212,7 +208,7 @@ def _python(frame: pd.DataFrame) -> str:
     first, middle = rows(frame)[0], float(frame["ratio"].median())
     parts = []
     for operation in in_order(frame["operation"], OPERATIONS):
-        mine = frame[frame["operation"] == operation].sort_values("bytes")
+        mine = at(frame, operation=operation).sort_values("bytes")
         ends = rows(mine.iloc[[0, -1]] if len(mine) > 1 else mine)
         at_ends = " and ".join(
             f"{ratio_text(cell.ratio)} at {bytes_text(cell.bytes)} "
@@ -261,11 +257,7 @@ def _grid(frame: pd.DataFrame, groups: pd.DataFrame, arms: list[str]) -> Grid | 
     names = [f"{name}, {mpi_name(mpi)}" if len(mpis) > 1 else name for name, mpi in columns]
 
     def cell(arm: str, name: str, mpi: str) -> str:
-        mine, whole = (
-            each[(each["arm"] == arm) & (each["transport"] == name) & (each["mpi"] == mpi)]
-            for each in (frame, groups)
-        )
-        return brief(mine, whole)
+        return brief(*(at(each, arm=arm, transport=name, mpi=mpi) for each in (frame, groups)))
 
     body = [[arm_name(arm), *(cell(arm, *column) for column in columns)] for arm in arms]
     return Grid(["container", *names], body)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.data_path import Loss
-from experiments.analysis.findings.selection import rows
+from experiments.analysis.findings.selection import at, rows
 from experiments.analysis.mpi_transport_log import SINGLE_COPY
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
 from experiments.model.arms import USERLAND, arm_key, named
@@ -45,7 +45,7 @@ def headline(found: Findings) -> list[str]:
     names = _names(arms)
     sentences, others = [], []
     for arm in arms:
-        mine = cells[(cells["arm"] == arm) & (cells["transport"] == MPI)]
+        mine = at(cells, arm=arm, transport=MPI)
         explained = _explained(mine[is_slower(mine)], found.data_paths.losses, arm)
         sentences += [f"{names[arm]} makes {each}." for each in explained]
         others += [] if explained else [arm]
@@ -54,7 +54,7 @@ def headline(found: Findings) -> list[str]:
     changed = " and ".join(names[arm] for arm in others)
     verb = "change" if len(others) > 1 else "changes"
     sentences += _bounded(f"{changed} {verb}", cells[kept], groups[of_mpi], "an MPI's operations")
-    own, whole = (each[each["transport"] == found.ours] for each in (cells, groups))
+    own, whole = (at(each, transport=found.ours) for each in (cells, groups))
     sentences += _bounded("Every container changes", own, whole, f"the operations of {found.ours}")
     end = f"All {base_name(every.base)}.{ending(cells, found)}"
     return [*sentences, end] if sentences else []

@@ -1,7 +1,7 @@
 """Sentences about operations between hosts: their time over what the links allow."""
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import in_order, of_first_arm, rows
+from experiments.analysis.findings.selection import at, in_order, of_first_arm, rows
 from experiments.model.quantities import ratio_text
 from plots.layout.labels import bytes_text, in_words, mpi_name, ratio_and_interval
 from plots.layout.style import TRANSPORTS
@@ -15,7 +15,7 @@ def sentences(found: Findings) -> dict[str, str]:
     every = of_first_arm(found.wires)
     said = {}
     for transport in in_order(every["transport"], TRANSPORTS):
-        mine = every[every["transport"] == transport]
+        mine = at(every, transport=transport)
         long = mine[mine["bytes"] >= LONG]
         which, shown = ("", mine) if long.empty else (f" from {bytes_text(LONG)} on", long)
         by_time = rows(shown.sort_values("over"))

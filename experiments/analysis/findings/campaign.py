@@ -10,7 +10,7 @@ import pandas as pd
 from experiments.analysis.findings import confounders, data_path, pace, page_placement, unmeasured
 from experiments.analysis.findings.data_path import DataPaths
 from experiments.analysis.findings.page_placement import PageMap
-from experiments.analysis.findings.selection import levels
+from experiments.analysis.findings.selection import at, levels
 from experiments.analysis.findings.steps import steps as steps_of
 from experiments.analysis.findings.wires import COLUMNS as OF_WIRES
 from experiments.analysis.findings.wires import wires as wires_of
@@ -281,8 +281,8 @@ def _container(cells: pd.DataFrame, arm: str) -> dict[str, str]:
 
 def _python(arms: pd.DataFrame) -> pd.DataFrame:
     """The host's transport mpi over the reference's, which calls the same MPI from C."""
-    reference = arms[arms["arm"] == REFERENCE].assign(transport="mpi")
-    host = arms[(arms["arm"] == HOST) & (arms["transport"] == "mpi")]
+    reference = at(arms, arm=REFERENCE).assign(transport="mpi")
+    host = at(arms, arm=HOST, transport="mpi")
     return paired_ratio(pd.concat([host, reference]), "arm", HOST, REFERENCE)
 
 
@@ -291,9 +291,8 @@ def _baselines(arms: pd.DataFrame) -> list[pd.DataFrame]:
     found = []
     for arm, ways in COUNTERPARTS.items():
         for transport, own in ways.items():
-            mine = arms[(arms["arm"] == arm) & (arms["transport"] == own)]
-            host = arms[(arms["arm"] == HOST) & (arms["transport"] == transport)]
-            both = pd.concat([host, mine.assign(transport=transport)])
+            mine = at(arms, arm=arm, transport=own).assign(transport=transport)
+            both = pd.concat([at(arms, arm=HOST, transport=transport), mine])
             found.append(paired_ratio(both, "arm", arm, HOST).assign(arm=arm, transport=own))
     return found
 

@@ -24,6 +24,13 @@ def usual(frame: pd.DataFrame, *factors: str) -> pd.DataFrame:
     return frame
 
 
+def at(frame: pd.DataFrame, **levels: Any) -> pd.DataFrame:
+    """Rows with these levels of factors; an empty frame may have no columns."""
+    for factor, level in levels.items():
+        frame = frame if frame.empty else frame[frame[factor] == level]
+    return frame
+
+
 def of_first_arm(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows of the host, or of the first arm there is; an empty frame may have no columns."""
     return frame if frame.empty else frame[frame["arm"] == min(frame["arm"], key=arm_key)]

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from experiments.analysis.cost.evaluation import Evaluation
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import at, in_order, rows
 from experiments.model.quantities import percent_text
 from plots.figures.panels.marks import measured, seconds_axis, series_handles, size_axis
 from plots.layout.figure_layout import Drawing, sheet
@@ -25,9 +25,9 @@ def fitted(found: Evaluation) -> list[Drawing]:
     """One drawing per MPI and transport that have a model: a panel per operation."""
     known = found.times[found.times["model"].notna()]
     return [
-        _drawing(known[(known["mpi"] == mpi) & (known["transport"] == transport)], found)
+        _drawing(at(known, mpi=mpi, transport=transport), found)
         for mpi in in_order(known["mpi"], MPIS)
-        for transport in dict.fromkeys(known.loc[known["mpi"] == mpi, "transport"])
+        for transport in dict.fromkeys(at(known, mpi=mpi)["transport"])
     ]
 
 
@@ -48,9 +48,9 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
         ],
     )
     for axes, operation in zip(page.flat(), operations, strict=True):
-        mine = frame[frame["operation"] == operation].sort_values("bytes")
+        mine = at(frame, operation=operation).sort_values("bytes")
         for place, count in enumerate(counts):
-            own, look = mine[mine["ranks"] == count], series(place)
+            own, look = at(mine, ranks=count), series(place)
             axes.plot(own["bytes"], own["model"], color=look.colour, linewidth=0.9, zorder=2)
             measured(axes, own, "bytes", look)
         axes.tick_params(colors=INK)
@@ -69,10 +69,9 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
 
 
 def _description(errors: pd.DataFrame, mpi: str, transport: str) -> str:
-    mine = errors[(errors["mpi"] == mpi) & (errors["transport"] == transport)]
     sentences = [
         f"{operation_name(row.operation)}: the median error of {row.cells} cells that the model "
         f"does not know is {percent_text(row.model)}."
-        for row in rows(mine)
+        for row in rows(at(errors, mpi=mpi, transport=transport))
     ]
     return "Line charts of measured and modelled times against message size. " + " ".join(sentences)

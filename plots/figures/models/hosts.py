@@ -4,7 +4,7 @@ import pandas as pd
 
 from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.cost.links import ALGORITHMS, on_more_hosts
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import at, in_order, rows
 from experiments.model.quantities import seconds_text
 from plots.figures.panels.marks import counts_axis, measured, seconds_axis, series_handles
 from plots.layout.figure_layout import Drawing, sheet
@@ -22,13 +22,11 @@ def more_hosts(found: Evaluation, most: int) -> list[Drawing]:
         most: hosts that the lines reach to.
     """
     frame = on_more_hosts(found, most)
-    return [
-        _drawing(mpi, frame[frame["mpi"] == mpi], found) for mpi in in_order(frame["mpi"], MPIS)
-    ]
+    return [_drawing(mpi, at(frame, mpi=mpi), found) for mpi in in_order(frame["mpi"], MPIS)]
 
 
 def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
-    times = found.times[found.times["mpi"] == mpi]
+    times = at(found.times, mpi=mpi)
     algorithms = in_order(lines["transport"], ALGORITHMS)
     every = sorted(set(lines["bytes"]))
     sizes = sorted({every[0], every[len(every) // 2], every[-1]})
@@ -48,10 +46,7 @@ def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
     )
     for axes, size in zip(page.flat(), sizes, strict=True):
         for place, name in enumerate(algorithms):
-            line, timed = (
-                frame[(frame["bytes"] == size) & (frame["transport"] == name)]
-                for frame in (lines, times)
-            )
+            line, timed = (at(each, bytes=size, transport=name) for each in (lines, times))
             look = series(place)
             axes.plot(line["hosts"], line["seconds"], color=look.colour, linewidth=0.9, zorder=2)
             measured(axes, timed, "ranks", look)

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from experiments.analysis.cost import whatif
 from experiments.analysis.cost.evaluation import Evaluation
 from experiments.analysis.cost.measured import CannotModel
-from experiments.analysis.findings.selection import in_order, rows
+from experiments.analysis.findings.selection import at, in_order, rows
 from experiments.model.quantities import ratio_text, seconds_text
 from plots.figures.panels.marks import (
     counts_axis,
@@ -51,9 +51,8 @@ def speedup(found: Evaluation, machine: str) -> Drawing:
         left=0.42,
     )
     for axes, placement in zip(page.flat(), placements, strict=True):
-        mine = frame[frame["placement"] == placement]
         for place, operation in enumerate(operations):
-            line = mine[mine["operation"] == operation]
+            line = at(frame, placement=placement, operation=operation)
             own = series(place)
             axes.plot(line["ranks"], line["ratio"], color=own.colour, marker=own.marker)
         if published:
@@ -111,7 +110,7 @@ def scaling(
     axes = page.panels[0][0]
     for network, dashes in zip(networks, DASHES, strict=False):
         for kind in dict.fromkeys(frame["kind"]):
-            line = frame[(frame["network"] == network) & (frame["kind"] == kind)]
+            line = at(frame, network=network, kind=kind)
             colour = look(kind).colour
             axes.plot(line["nodes"], line["seconds"], color=colour, linestyle=dashes, zorder=2)
             axes.fill_between(
