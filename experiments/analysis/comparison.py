@@ -17,8 +17,8 @@ from experiments.analysis.ratios import floors
 from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import FACTORS, median_interval, unpaired_ratio, verdict
 from experiments.model.arms import HOST, TWIN
-from experiments.model.errors import ExperimentsError
 from experiments.results import recorded
+from experiments.results.store import ResultsError
 
 KEYS = ("arm", *FACTORS)
 """What names a cell of a campaign, so that the other's can be found."""
@@ -29,10 +29,6 @@ PASSING = ("load", "ipc", "mnt", "net", "pid", "user", "uts")
 SECTIONS = ("versions", "hashes", "machine", "datapath")
 """Tables of a launch's environment, in the order in which their differences are listed."""
 ABSENT = "not recorded"
-
-
-class NotComparable(ExperimentsError):
-    """Two campaigns that cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +70,11 @@ def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Compa
             are then matched across them.
 
     Raises:
-        NotComparable: they hold different MPIs, or share no cell.
+        ResultsError: they hold different MPIs, or share no cell.
     """
     differing = _mpis_apart(first, second)
     if differing and not other_mpi:
-        raise NotComparable(
+        raise ResultsError(
             f"the campaigns {first.folder} and {second.folder} were measured with different MPIs "
             f"({'; '.join(differing)}), so a difference may be the MPI's; to compare them "
             "nevertheless pass --other-mpi"
@@ -89,7 +85,7 @@ def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Compa
     noise = (floors(first.cells).overall, floors(second.cells).overall)
     found, left_out = _results(ours, theirs, max(noise) if all(map(isfinite, noise)) else nan)
     if found.empty:
-        raise NotComparable(
+        raise ResultsError(
             f"the campaigns {first.folder} and {second.folder} share no cell: "
             f"{_first_lack(ours, theirs)}; measure one with the other's settings: ./inv run"
         )

@@ -6,15 +6,15 @@ bytes: entries by name, without owners and times.
 
 import hashlib
 import io
-import lzma
 import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from experiments.model.checkout import ROOT
-from experiments.model.errors import ExperimentsError
 from experiments.processes.whole_file import whole_file
+from experiments.results.store import ResultsError
 from experiments.results.unarchive import PART, SUMS
 
 SUFFIX = ".tar.xz"
@@ -25,30 +25,26 @@ PAGE = ROOT / "docs" / "results-format.md"
 SCHEMAS = ROOT / "docs" / "schemas"
 PARTS = ("launches", "failed", "logs")
 EPOCH = 315532800  # 1980: tar warns of files from 1970
-PRESET = 9
-
-
-class CannotArchive(ExperimentsError):
-    """A folder that cannot become an archive."""
+PRESET: Final = 9
 
 
 def target(folder: Path, asked: Path | None) -> Path:
     """The file that an archive of a results folder becomes, refused before any work is done for it.
 
     Raises:
-        CannotArchive: there is no such folder, or the name asked for is no archive's.
+        ResultsError: there is no such folder, or the name asked for is no archive's.
     """
     if not folder.is_dir():
-        raise CannotArchive(f"there is no results folder {folder}; make one: ./inv run --out DIR")
+        raise ResultsError(f"there is no results folder {folder}; make one: ./inv run --out DIR")
     name = folder.resolve().name
     if not PART.fullmatch(name):
-        raise CannotArchive(
+        raise ResultsError(
             f"the folder's name {name!r} would be the archive's, which takes letters, digits and "
             f"._+- only: rename it, as to {re.sub('[^A-Za-z0-9._+-]', '-', name).lstrip('.-')!r}"
         )
     found = asked or Path(f"{name}{SUFFIX}")
     if not found.name.endswith(SUFFIX):
-        raise CannotArchive(f"--out {found} must end in {SUFFIX}, which is what an archive is")
+        raise ResultsError(f"--out {found} must end in {SUFFIX}, which is what an archive is")
     return found
 
 
@@ -65,10 +61,7 @@ def archive(folder: Path, drawn: Path, out: Path) -> str:
     entries |= {f"{FORMAT}/{path.name}": path for path in (PAGE, *SCHEMAS.iterdir())}
     sums = io.StringIO()
     with whole_file(out) as temporary:
-        with (
-            lzma.open(temporary, "wb", preset=PRESET) as packed,
-            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
-        ):
+        with tarfile.open(temporary, "w:xz", preset=PRESET, format=tarfile.PAX_FORMAT) as tar:
             for entry in sorted(entries):
                 content = entries[entry].read_bytes()
                 sums.write(f"{hashlib.sha256(content).hexdigest()}  {entry}\n")

@@ -31,7 +31,7 @@ HEADER = ("name", "experiment", "seed", "schedule")
 
 
 class ResultsError(ExperimentsError):
-    """A results folder cannot be read, or does not fit what is asked of it."""
+    """A results folder or its archive cannot be read, or does not fit what is asked of it."""
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:

@@ -11,14 +11,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.model.environment import EnvironmentId
-from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
+from experiments.results.store import ResultsError
 
 FORM = TypeAdapter(Experiment)
-
-
-class Damaged(ExperimentsError):
-    """A stored experiment is no campaign's: the text names the file and the key."""
 
 
 def experiment(values: object, source: str) -> Experiment:
@@ -29,7 +25,7 @@ def experiment(values: object, source: str) -> Experiment:
         source: the file, as messages name it.
 
     Raises:
-        Damaged: a value has a form that no campaign writes.
+        ResultsError: a value has a form that no campaign writes.
     """
     try:
         return FORM.validate_json(json.dumps(_parsed(values)), strict=True)
@@ -37,7 +33,7 @@ def experiment(values: object, source: str) -> Experiment:
         first = error.errors()[0]
         keys = ("experiment", *(each for each in first["loc"] if isinstance(each, str)))
         found = None if first["type"] == "missing" else first["input"]
-        raise Damaged(
+        raise ResultsError(
             f"{source}: {'.'.join(keys)} holds {found!r}, which no campaign writes: the file is "
             "damaged; take it from its archive again, or measure again into another --out"
         ) from error

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from experiments.model.errors import ExperimentsError
+from experiments.results.store import ResultsError
 
 SUMS = "SHA256SUMS"
 LARGEST = 256 * 2**20
@@ -29,10 +29,6 @@ PART = re.compile(r"[\w+@=,:-][\w.+@=,: -]{0,199}", re.ASCII)
 """A folder's or file's name; none begins with a dot."""
 
 
-class ArchiveRefused(ExperimentsError):
-    """A file that is no intact archive of a campaign: which one, and its fault."""
-
-
 @contextlib.contextmanager
 def opened(source: Path) -> Iterator[Path]:
     """The results folder: `source` itself, or what the archive `source` holds.
@@ -40,7 +36,7 @@ def opened(source: Path) -> Iterator[Path]:
     An archive is unpacked into a temporary folder that is gone afterwards.
 
     Raises:
-        ArchiveRefused: the file is damaged, was changed, or would write elsewhere or without end.
+        ResultsError: the file is damaged, was changed, or would write elsewhere or without end.
     """
     if not source.is_file():
         yield source
@@ -62,12 +58,12 @@ def unpack(source: Path, place: Path) -> Path:
                     if member.isdir():
                         continue
                     if len(sums) == MOST_FILES:
-                        raise ArchiveRefused(f"{source} holds more than {MOST_FILES} files")
+                        raise ResultsError(f"{source} holds more than {MOST_FILES} files")
                     sums[entry] = _extract(tar, member, place, source)
             stream.finish()
     except (lzma.LZMAError, EOFError, tarfile.TarError, ValueError, RecursionError) as error:
         where = f", after {entry}" if entry else ""
-        raise ArchiveRefused(
+        raise ResultsError(
             f"{source} is damaged or no archive of a campaign ({error}{where}); get it again, or "
             "name a results folder"
         ) from error
@@ -78,9 +74,9 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path, source:
     """Write one plain file below `place`; its SHA-256."""
     parts = member.name.split("/")
     if not (2 <= len(parts) <= DEEPEST and all(map(PART.fullmatch, parts))):
-        raise ArchiveRefused(f"{source} holds {member.name!r}, which no campaign's file is called")
+        raise ResultsError(f"{source} holds {member.name!r}, which no campaign's file is called")
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
-        raise ArchiveRefused(f"{source} holds {member.name}, which is no plain file")
+        raise ResultsError(f"{source} holds {member.name}, which is no plain file")
     content = tar.extractfile(member)
     assert content is not None
     target = place.joinpath(*parts)
@@ -92,7 +88,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path, source:
                 digest.update(chunk)
                 file.write(chunk)
     except (FileExistsError, NotADirectoryError) as error:
-        raise ArchiveRefused(f"{source} holds {member.name} twice") from error
+        raise ResultsError(f"{source} holds {member.name} twice") from error
     return digest.hexdigest()
 
 
@@ -100,7 +96,7 @@ def _checked(source: Path, place: Path, found: dict[str, str]) -> Path:
     """The one folder at the top, where its files are those of its SHA256SUMS."""
     tops = {name.split("/")[0] for name in found}
     if len(tops) != 1:
-        raise ArchiveRefused(f"{source} holds {len(tops)} folders; an archive holds one campaign")
+        raise ResultsError(f"{source} holds {len(tops)} folders; an archive holds one campaign")
     top = tops.pop()
     listed = {}
     if found.pop(f"{top}/{SUMS}", ""):
@@ -110,11 +106,11 @@ def _checked(source: Path, place: Path, found: dict[str, str]) -> Path:
             listed[f"{top}/{name}"] = digest
     for name in sorted({*found, *listed}):
         if name not in listed:
-            raise ArchiveRefused(f"{source} holds {name}, which its {SUMS} does not list")
+            raise ResultsError(f"{source} holds {name}, which its {SUMS} does not list")
         if name not in found:
-            raise ArchiveRefused(f"{source} lacks {name}, which its {SUMS} lists; get it again")
+            raise ResultsError(f"{source} lacks {name}, which its {SUMS} lists; get it again")
         if found[name] != listed[name]:
-            raise ArchiveRefused(
+            raise ResultsError(
                 f"{source}: {name} is not what its {SUMS} says, so that the archive was changed; "
                 "get it again"
             )
@@ -131,9 +127,9 @@ def _refuse_packed(source: Path, samples: Path) -> None:
     except (zipfile.BadZipFile, NotImplementedError):
         return  # its reader reports what is wrong
     except ValueError as error:
-        raise ArchiveRefused(f"{source}: {samples.name} is damaged ({error})") from error
+        raise ResultsError(f"{source}: {samples.name} is damaged ({error})") from error
     if not whole:
-        raise ArchiveRefused(f"{source}: {samples.name} is packed, which no campaign's samples are")
+        raise ResultsError(f"{source}: {samples.name} is packed, which no campaign's samples are")
 
 
 class _Unpacked:
@@ -153,7 +149,7 @@ class _Unpacked:
             found = self._xz.decompress(more, size)
         self._left -= len(found)
         if self._left < 0:
-            raise ArchiveRefused(
+            raise ResultsError(
                 f"{self._source} unpacks to far more than a campaign of its size has; it is no "
                 "archive of a campaign"
             )

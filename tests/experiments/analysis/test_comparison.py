@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from experiments.analysis import comparison, ratios
-from experiments.analysis.comparison import Comparison, Difference, NotComparable, compare
+from experiments.analysis.comparison import Comparison, Difference, compare
 from experiments.analysis.reading import COLUMNS, Campaign
 from experiments.analysis.statistics import Verdict
 from experiments.catalogue import spec
+from experiments.results.store import ResultsError
 from tests.experiments.analysis import launch_medians
 
 OPENMPI, MPICH = "Open MPI v5.0.11", "MPICH 5.0.2"
@@ -164,7 +165,7 @@ def test_who_has_a_value_is_named_as_shortly_as_can_be() -> None:
 def test_different_mpis_are_refused_unless_reported_otherwise() -> None:
     first = campaign("a", cells(1e-5))
     second = campaign("b", cells(2e-5, mpi="mpich"))
-    with pytest.raises(NotComparable, match=f"{OPENMPI} against {MPICH}.*pass --other-mpi"):
+    with pytest.raises(ResultsError, match=f"{OPENMPI} against {MPICH}.*pass --other-mpi"):
         compare(first, second)
     found = compare(first, second, other_mpi=True)
     assert found.cells["mpi"].tolist() == ["mpich over openmpi"]
@@ -174,16 +175,16 @@ def test_different_mpis_are_refused_unless_reported_otherwise() -> None:
 def test_another_version_of_the_same_mpi_is_refused_too() -> None:
     other = {"versions": {"mpi": "Open MPI v5.0.7"}}
     first, second = campaign("a", cells(1e-5)), campaign("b", cells(1e-5), environment=other)
-    with pytest.raises(NotComparable, match=r"v5\.0\.11 against Open MPI v5\.0\.7"):
+    with pytest.raises(ResultsError, match=r"v5\.0\.11 against Open MPI v5\.0\.7"):
         compare(first, second)
     assert len(compare(first, second, other_mpi=True).cells) == 1
 
 
 def test_campaigns_without_a_cell_in_common_are_refused_with_the_reason() -> None:
-    with pytest.raises(NotComparable, match="share no cell: bytes 1024 against 4096"):
+    with pytest.raises(ResultsError, match="share no cell: bytes 1024 against 4096"):
         compared(cells(1e-5), cells(1e-5, bytes=4096))
     crossed = [cells(1e-5, bytes=4096), cells(1e-5, operation="gather")]
-    with pytest.raises(NotComparable, match="no combination of them is in both"):
+    with pytest.raises(ResultsError, match="no combination of them is in both"):
         compared(cells(1e-5), pd.concat(crossed))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.results import archive, unarchive
-from experiments.results.archive import CannotArchive
+from experiments.results.store import ResultsError
 
 FILES = ("campaign.json", "environment.json", "launches/0000-host.json", "logs/0000-host.log")
 UNDER_WAY = ("incoming/0001-host/result.json", ".campaign.json.17", "driver.lock", "notes.txt")
@@ -90,13 +90,13 @@ def test_nothing_is_left_of_an_archive_that_cannot_be_written(folder: Path, tmp_
 def test_a_folder_with_a_name_that_no_reader_takes_is_refused(tmp_path: Path) -> None:
     for name in ("results ü", ".hidden", "a~"):
         (tmp_path / name).mkdir()
-        with pytest.raises(archive.CannotArchive, match="rename it, as to"):
+        with pytest.raises(ResultsError, match="rename it, as to"):
             archive.target(tmp_path / name, None)
 
 
 def test_a_folder_that_is_not_there_and_another_ending_are_refused(folder: Path) -> None:
     assert archive.target(folder, None) == Path("quick.tar.xz")
-    with pytest.raises(CannotArchive, match=r"must end in \.tar\.xz"):
+    with pytest.raises(ResultsError, match=r"must end in \.tar\.xz"):
         archive.target(folder, Path("quick.zip"))
-    with pytest.raises(CannotArchive, match="there is no results folder"):
+    with pytest.raises(ResultsError, match="there is no results folder"):
         archive.target(folder / "nowhere", None)

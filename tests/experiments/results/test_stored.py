@@ -7,6 +7,7 @@ import pytest
 
 from experiments.catalogue import spec
 from experiments.results import stored
+from experiments.results.store import ResultsError
 
 ASKED = spec.load("quick").to_dict()
 
@@ -52,6 +53,6 @@ def test_a_key_that_is_absent_has_its_default_and_an_unknown_one_is_left_out() -
     ],
 )
 def test_a_damaged_experiment_names_file_and_key(values: Mapping[str, Any], place: str) -> None:
-    with pytest.raises(stored.Damaged, match="the file is damaged") as refused:
+    with pytest.raises(ResultsError, match="the file is damaged") as refused:
         stored.experiment(values, "x/campaign.json")
     assert f"x/campaign.json: {place}" in str(refused.value)

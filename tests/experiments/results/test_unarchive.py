@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from experiments.results import unarchive
-from experiments.results.unarchive import ArchiveRefused, opened
+from experiments.results.store import ResultsError
+from experiments.results.unarchive import opened
 
 Refused = Callable[[Path], str]
 FILES = {"campaign.json": b"{}", "launches/0000-host.json": b"{}"}
@@ -52,7 +53,7 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refused:
         temporary = tmp_path / "temporary"
         temporary.mkdir()
         monkeypatch.setattr("tempfile.tempdir", str(temporary))
-        with pytest.raises(ArchiveRefused) as error, opened(path):
+        with pytest.raises(ResultsError) as error, opened(path):
             pytest.fail("it was opened")
         assert str(path) in str(error.value)
         assert sorted(tmp_path.rglob("*")) == [path, temporary]
@@ -128,7 +129,7 @@ def test_every_damaged_byte_is_noticed(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1 :])
-        with pytest.raises(ArchiveRefused), opened(path):
+        with pytest.raises(ResultsError), opened(path):
             pytest.fail(f"byte {place} may be anything")
 
 
