@@ -183,10 +183,9 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
         return found.assign(**_container(ours, above), floor=of_groups)
 
     base = USERLAND if USERLAND in contained else HOST
-    steps = [
-        ((each.above, each.below), {"step": each.name, "above": each.above, "below": each.below})
-        for each in steps_of(set(cells["arm"]))
-    ]
+    steps = [((each.above, each.below), vars(each)) for each in steps_of(set(cells["arm"]))]
+    own = _ours(ours)
+    others = [each for each in levels(ours, "transport") if each != own]
     machines = recorded.machines(cells[recorded.COLUMN])
 
     def judged(frames: list[pd.DataFrame], held: Floors = noise) -> pd.DataFrame:
@@ -210,8 +209,8 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
             [paired_ratio(cells, "arm", *sides).assign(**labels) for sides, labels in steps]
         ),
         whole_steps=judged([grouped(*sides).assign(**labels) for sides, labels in steps]),
-        transports=judged(_transports(ours)),
-        gloo=judged(_gloo(ours)),
+        transports=judged(_transports(ours, others, own)),
+        gloo=judged(_transports(ours, [GLOO] if own != TORCH else [], TORCH)),
         python=judged([_python(arms)]),
         baselines=judged(_baselines(arms)),
         twins=judged([paired_ratio(cells, "arm", TWIN, HOST)]),
@@ -233,21 +232,12 @@ def _speedups(ours: pd.DataFrame) -> list[pd.DataFrame]:
     ]
 
 
-def _transports(ours: pd.DataFrame) -> list[pd.DataFrame]:
-    """Each other transport over this library's."""
-    own = _ours(ours)
+def _transports(ours: pd.DataFrame, others: list[str], own: str) -> list[pd.DataFrame]:
+    """Each of the other transports over one of this library's."""
     return [
         paired_ratio(ours, "transport", transport, own).assign(transport=transport)
-        for transport in levels(ours, "transport")
-        if transport != own
+        for transport in others
     ]
-
-
-def _gloo(ours: pd.DataFrame) -> list[pd.DataFrame]:
-    """gloo over hbm, which transports() has where direct takes no part."""
-    if _ours(ours) == TORCH:
-        return []
-    return [paired_ratio(ours, "transport", GLOO, TORCH).assign(transport=GLOO)]
 
 
 def _ours(cells: pd.DataFrame) -> str:

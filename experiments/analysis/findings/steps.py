@@ -21,7 +21,7 @@ Family = tuple[EnvironmentId, str]
 class Step:
     """One step: the time in the arm `above` over the time in the arm `below`."""
 
-    name: str
+    step: str
     above: str
     below: str
 

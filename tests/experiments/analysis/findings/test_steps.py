@@ -19,7 +19,7 @@ def test_the_freest_profile_shows_the_container_and_the_others_their_rules() -> 
 
 def test_each_engine_and_layout_has_its_own_steps() -> None:
     found = steps({"userland", "docker-tuned-one", "podman-default-one", "docker-default-isolated"})
-    assert {(each.name, each.above) for each in found} == {
+    assert {(each.step, each.above) for each in found} == {
         (CONTAINER, "docker-tuned-one"),
         (CONTAINER, "podman-default-one"),
         (CONTAINER, "docker-default-isolated"),
