@@ -100,15 +100,12 @@ def _predicted(models: Mapping[Key, costmodel.Model], here: costmodel.Machine, r
 
 
 def _errors(held: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    found = []
-    for key, part in held.groupby(names):
-        row = dict(zip(names, key, strict=True))
-        row["cells"] = len(part)
-        for name in MODELS:
-            off = relative_error(part, name)
-            row[name], row[f"{name}_p90"] = off.median(), off.quantile(0.9)
-        found.append(row)
-    return pd.DataFrame(found).sort_values(
+    groups = held.assign(**{name: relative_error(held, name) for name in MODELS}).groupby(names)
+    columns = {"cells": groups.size()}
+    for name in MODELS:
+        columns |= {name: groups[name].median(), f"{name}_p90": groups[name].quantile(0.9)}
+    found = pd.DataFrame(columns).reset_index()
+    return found.sort_values(
         names,
         key=lambda each: places(each, CALLS) if each.name == "operation" else each,
         ignore_index=True,

@@ -1,10 +1,8 @@
 """How near operations come to what the links between hosts allow. Pure."""
 
-from typing import Any
-
 import pandas as pd
 
-from experiments.analysis.statistics import FACTORS, median_interval
+from experiments.analysis.statistics import FACTORS, over_launches
 from experiments.model.arms import TWIN
 
 KEYS = ("arm", *FACTORS)
@@ -23,12 +21,7 @@ def wires(cells: pd.DataFrame) -> pd.DataFrame:
         busiest link over the least that it can carry, median over launches; launches.
     """
     frame = cells[(cells["arm"] != TWIN) & cells["wire_s"].notna()]
-    rows: list[dict[str, Any]] = []
-    for values, group in frame.groupby(list(KEYS), sort=True, observed=True):
-        middle = median_interval((group["median_s"] / group["wire_s"]).to_numpy(dtype=float))
-        rows.append(
-            dict(zip(KEYS, values, strict=True))
-            | {"over": middle.value, "low": middle.low, "high": middle.high}
-            | {"carried": float(group["carried"].median()), "launches": len(group)}
-        )
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    carried = frame.groupby(list(KEYS), sort=True, observed=True)["carried"].median()
+    found = over_launches(frame.assign(median_s=frame["median_s"] / frame["wire_s"]))
+    names = {"median_s": "over", "low_s": "low", "high_s": "high"}
+    return found.rename(columns=names).assign(carried=carried.to_numpy())[list(COLUMNS)]
