@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from experiments.emulation import numa_maps, question
-from experiments.emulation.machine import PAGE
+from experiments.emulation.question import PAGE
 from experiments.processes.captured import captured
 
 LIBRARY = "libmemkind.so.0"

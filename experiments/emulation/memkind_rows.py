@@ -70,7 +70,9 @@ def _expected(
 ) -> dict[str, Expected]:
     """{kind: expectation}."""
     bandwidths = {
-        cpu.id: {each.id: each.memory.bandwidth or 0 for each in nodes if each.initiator == cpu.id}
+        cpu.id: {
+            node.id: description.bandwidth(node) or 0 for node in nodes if node.initiator == cpu.id
+        }
         for cpu in description.cpu_nodes
     }  # bytes/s of the memory next to each node's CPUs
     high = {cpu: own.keys() & wanted.memkind for cpu, own in bandwidths.items()}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.emulation.machine import PAGE
+from experiments.emulation.question import PAGE
 
 
 @dataclass(frozen=True)

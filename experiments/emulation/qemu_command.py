@@ -129,7 +129,7 @@ def _backend(name: str, size: int) -> str:
 def _distances(machine: Description) -> list[str]:
     """Distances of each pair in one direction; QEMU uses them for both."""
     words = []
-    for one, row in enumerate(machine.distances):
+    for one, row in enumerate(machine.distances.rows):
         for other in range(one + 1, len(row)):
             words += ["-numa", f"dist,src={one},dst={other},val={row[other]}"]
     return words
@@ -140,7 +140,7 @@ def _hmat(machine: Description) -> list[str]:
     words = []
     for node in machine.nodes:
         pair = f"hmat-lb,initiator={node.initiator},target={node.id},hierarchy=memory"
-        latency, bandwidth = node.memory.latency, (node.memory.bandwidth or 0) // MIB
+        latency, bandwidth = machine.memory[node.memory].ns, (machine.bandwidth(node) or 0) // MIB
         words += ["-numa", f"{pair},data-type=access-latency,latency={latency}"]
         words += ["-numa", f"{pair},data-type=access-bandwidth,bandwidth={bandwidth}M"]
     return words

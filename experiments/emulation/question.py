@@ -1,6 +1,6 @@
 """What check.py looks at and where it writes, as plain values for the driver and the guest."""
 
-from experiments.emulation.machine import PAGE, Description
+PAGE = 4096  # bytes
 
 FOUND = "found.json"
 """The file of a check's folder that rank 0 writes."""
@@ -11,12 +11,12 @@ PAGES = 128
 """Pages of an array, at least: some for each of 16 nodes, few because HBM nodes are small."""
 
 
-def ranks(description: Description) -> int:
+def ranks(nodes: int) -> int:
     """One rank for each node with CPUs, and two at least, because ranks must share memory."""
-    return max(2, len(description.cpu_nodes))
+    return max(2, nodes)
 
 
-def nbytes(description: Description) -> int:
+def nbytes(nodes: int) -> int:
     """Bytes of each array: the same number of whole pages for each rank."""
-    count = ranks(description)
+    count = ranks(nodes)
     return -(-PAGES // count) * count * PAGE

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from experiments.console.output import printed
 from experiments.emulation import memkind_rows, placement_check
-from experiments.emulation.machine import MIB, PAGE, Description, Found, Node
+from experiments.emulation.machine import MIB, Description, Found, Node
 from experiments.emulation.placement_check import Pages, Promise, numbers, together
-from experiments.emulation.question import HBW_KINDS, KINDS, nbytes
+from experiments.emulation.question import HBW_KINDS, KINDS, PAGE, nbytes
 from experiments.emulation.rows import Row, by_node, same
 
 LEAST_MEMORY = 0.8
@@ -78,12 +78,12 @@ def _topology(
         and all(LEAST_MEMORY * sizes[one] <= totals[one] <= sizes[one] for one in sizes),
     )
     yield _distances(
-        {node.id: [description.distances[node.id][to.id] for to in nodes] for node in nodes},
+        {node.id: [description.distances.rows[node.id][to.id] for to in nodes] for node in nodes},
         {number: list(node["distances"].values()) for number, node in seen.items()},
     )
     yield same(
         "read bandwidths, MiB/s",
-        by_node({node.id: _rate(node.memory.bandwidth) for node in nodes}),
+        by_node({node.id: _rate(description.bandwidth(node)) for node in nodes}),
         by_node({number: _rate(node["read_bandwidth"]) for number, node in seen.items()}),
     )
 
@@ -158,7 +158,7 @@ def _memory(
     description: Description, wanted: Found, ranks: Sequence[Mapping[str, Any]]
 ) -> Iterator[Row]:
     """Arrays and segments of every kind, with the nodes that the kind promises each rank."""
-    size = nbytes(description)
+    size = nbytes(len(description.cpu_nodes))
     for kind in KINDS:
         answers = [rank["memory"].get(kind, {}) for rank in ranks]
         if kind in HBW_KINDS and not wanted.hbm:

@@ -5,10 +5,8 @@ environment.json. What each launch found itself is in its own result.
 """
 
 import hashlib
-import json
 import platform
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +60,7 @@ def emulated(experiment: Experiment, found: Backends) -> dict[str, Any]:
 
 def described(machine: str) -> dict[str, Any]:
     """The description of an emulated machine, as JSON holds it."""
-    plain: dict[str, Any] = json.loads(json.dumps(asdict(description.load(machine))))
-    return plain
+    return description.load(machine).model_dump(mode="json")
 
 
 def inventory(experiment: Experiment, found: Backends, python: str = "") -> dict[str, Any]:

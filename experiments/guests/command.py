@@ -78,9 +78,10 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
     with _folder() as outer:
         folder, log = outer / "check", outer / "log"
         folder.mkdir()
-        asked = (str(LAUNCHES / folder.name), str(question.nbytes(machine)))
+        nodes = len(machine.cpu_nodes)
+        asked = (str(LAUNCHES / folder.name), str(question.nbytes(nodes)))
         program = (f"{image.PREFIX}/bin/python", "-m", "experiments.emulation.check", *asked)
-        ranks = question.ranks(machine)
+        ranks = question.ranks(nodes)
         argv, variables = mpiexec(mpi, image.PREFIX, ranks, machine.cpus, program)
         words = Process(tuple(argv), variables).words()
         code = execute(inside(booted.socket, folder, words), log, None, lambda: None)

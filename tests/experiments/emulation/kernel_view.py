@@ -22,9 +22,9 @@ def nodes_as_shown(machine: Description, online: bool) -> tuple[Node, ...]:
             total_bytes=size,
             free_bytes=size,
             available_bytes=size,
-            distances=dict(enumerate(machine.distances[node.id])),
+            distances=dict(enumerate(machine.distances.rows[node.id])),
             initiators=(node.initiator,) if machine.has_hmat else (),
-            read_bandwidth=node.memory.bandwidth,
+            read_bandwidth=machine.bandwidth(node),
         )
         for node in machine.nodes
         if (size := node.memory_bytes or later.get(node.id, 0))

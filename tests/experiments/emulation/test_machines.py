@@ -57,7 +57,7 @@ def test_what_memkind_finds_follows_from_its_rules(name: str) -> None:
     found = machine.found_online or machine.found
     candidates = memkinds_candidates(machine)
     nearest = [
-        min(nodes, key=lambda node, row=machine.distances[cpus]: row[node])
+        min(nodes, key=lambda node, row=machine.distances.rows[cpus]: row[node])
         for cpus, nodes in candidates.items()
         if all(candidates.values())
     ]
@@ -71,7 +71,7 @@ def memkinds_candidates(machine: Description) -> dict[int, set[int]]:
         assert 2 * len(without) == len(machine.nodes) in (2, 4, 8)
         return {node.id: without for node in machine.cpu_nodes}
     above = [
-        node for node in machine.nodes if (node.memory.bandwidth or 0) >= DEFAULT_THRESHOLD * MIB
+        node for node in machine.nodes if (machine.bandwidth(node) or 0) >= DEFAULT_THRESHOLD * MIB
     ]
     return {
         cpus.id: {node.id for node in above if node.initiator == cpus.id}
@@ -84,7 +84,7 @@ def test_hbm_by_bandwidth_is_a_multiple_of_the_dram_and_cxl_is_slower() -> None:
         machine = description.load(name)
         speeds = speeds_of(machine)
         for node in machine.nodes:
-            if node.memory.hbm:
+            if node in machine.hbm:
                 assert speeds[node.id] > RATIO * speeds[node.initiator]
     dram, cxl = speeds_of(description.load("cxl"))
     assert cxl < dram
@@ -92,7 +92,7 @@ def test_hbm_by_bandwidth_is_a_multiple_of_the_dram_and_cxl_is_slower() -> None:
 
 def speeds_of(machine: Description) -> list[int]:
     """bytes/s of each node, for the CPUs that it belongs to."""
-    return [node.memory.bandwidth or 0 for node in machine.nodes]
+    return [machine.bandwidth(node) or 0 for node in machine.nodes]
 
 
 def test_the_distances_of_a_xeon_max_mislead() -> None:
@@ -100,7 +100,7 @@ def test_the_distances_of_a_xeon_max_mislead() -> None:
     for number in range(8):
         (own,) = machine.local_hbm(number)
         sibling = number ^ 1
-        assert machine.distances[number][own.id] > machine.distances[number][sibling]
+        assert machine.distances.rows[number][own.id] > machine.distances.rows[number][sibling]
 
 
 def test_who_has_no_hbm_of_its_own_has_the_nearest() -> None:

@@ -1,6 +1,5 @@
 """Verdicts on memkind's answers: right ones, and each way in which they prove nothing."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -147,7 +146,7 @@ def test_all_hbm_is_what_the_kernel_tells_the_cpu_of_elsewhere() -> None:
 def test_a_memkind_that_finds_none_has_none_of_any_kind() -> None:
     """So 1.14 did on two nodes with CPUs, one of which had HBM: it wants some for each CPU."""
     machine = description.load("gh200")
-    shown = replace(machine.found, memkind=())
+    shown = machine.found.model_copy(update={"memkind": ()})
     found = {"memkind_version": "1.14.0", "ranks": [{"node": 0, "memkind": PLAIN, "memory": {}}]}
     rows = list(memkind_rows.rows(machine, machine.nodes, shown, found))
     assert [row.expected for row in rows if "HBW" in row.what] == ["0: none"] * 4

@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.emulation import placement_check
-from experiments.emulation.machine import PAGE
+from experiments.emulation.question import PAGE
 from experiments.emulation.placement_check import Pages, Promise
 
 

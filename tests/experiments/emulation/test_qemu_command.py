@@ -88,5 +88,5 @@ def test_qemu_has_the_nodes_that_the_description_has(name: str, tmp_path: Path) 
         node.id: node.cpus for node in machine.nodes
     }
     assert {int(node): int(size) * MIB for node, size in sizes} == {
-        node.id: node.memory_bytes + node.dax_bytes for node in machine.nodes
+        node.id: node.memory_bytes + node.dax_mib * MIB for node in machine.nodes
     }

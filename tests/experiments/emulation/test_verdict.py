@@ -180,7 +180,7 @@ def test_without_hbm_there_is_a_refusal_that_says_what_was_looked_at(
 
 def test_interleaved_pages_are_dealt_out_evenly() -> None:
     machine = description.load("knl-snc4-flat")
-    size = question.nbytes(machine)
+    size = question.nbytes(len(machine.cpu_nodes))
     promised = verdict._promise("hbw_interleave", 0, machine, machine.found)
     even = {str(each): size // 4 for each in (4, 5, 6, 7)}
     for pages, witness, right in (

@@ -159,7 +159,7 @@ def test_a_campaign_is_not_completed_by_other_code(
 
 def test_a_campaign_is_not_completed_in_another_emulated_machine(tmp_path: Path) -> None:
     other = inventory.described("plain")
-    other["nodes"][0]["memory_bytes"] += 1
+    other["node"][0]["mib"] += 128
     begin(tmp_path / "out", emulated={"description": other})
     with pytest.raises(ResultsError, match=r"description of plain has changed .*another --out"):
         campaign.resume(tmp_path / "out", Stages())

@@ -71,11 +71,7 @@ def test_every_page_of_every_rank_is_on_the_node_that_was_asked_for(measured: Ca
         if pool["locality"] == "local":
             assert nodes == set(pool["nodes"]) == (own if pool["kind"] == "hbw" else {quadrant})
         else:
-            every = (
-                [node for node in knl.nodes if node.memory.hbm]
-                if pool["kind"] == "hbw"
-                else knl.cpu_nodes
-            )
+            every = knl.hbm if pool["kind"] == "hbw" else knl.cpu_nodes
             assert nodes == set(pool["nodes"])
             assert nodes < {node.id for node in every} - own - {quadrant}
         seen.add((quadrant, pool["kind"], pool["locality"]))
