@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import hbmcomm
-from experiments.bench.tune import command, driver, store
+from experiments.bench.tune import command, store
 from experiments.bench.tune.question import Question, ask
 from experiments.bench.tune.schedule import schedule
 from experiments.bench.tune.trials import Cell, Place, Trial, trials
@@ -47,7 +47,7 @@ def few(
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of six launches."""
     out = tmp_path_factory.mktemp("tune") / "out"
-    with contextlib.chdir(ROOT), mock.patch.object(driver, "trials", few):
+    with contextlib.chdir(ROOT), mock.patch.object(command, "trials", few):
         command.run(TINY, out, 7, Stages(), as_json=True)
     return out
 
@@ -113,11 +113,11 @@ from pathlib import Path
 from invoke.context import Context
 from invoke.exceptions import Exit
 from commands.exits import reports_errors
-from experiments.bench.tune import command, driver
+from experiments.bench.tune import command
 from experiments.console.stages import Stages
 from tests.experiments.bench.tune.test_tune import TINY, few
 
-driver.trials = few
+command.trials = few
 
 def bench(context, out):
     command.run(TINY, out, 7, Stages(), as_json=False)
