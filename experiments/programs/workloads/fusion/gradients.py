@@ -29,12 +29,17 @@ from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
 from experiments.programs.workloads.fusion import horovod_allreduce
-from experiments.programs.workloads.fusion.tensors import fused, lengths, ours, private, summed
+from experiments.programs.workloads.fusion.tensors import (
+    Way,
+    fused,
+    lengths,
+    one_by_one,
+    ours,
+    private,
+    summed,
+)
 
 FIRST_BUCKET, BUCKET = 2**20, 25 * 2**20  # bytes, as in DistributedDataParallel
-
-
-Build = Callable[[hbmcomm.Communicator, list[int], bool], Ready]
 
 
 def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
@@ -48,31 +53,15 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
     if contender in HOROVODS:
         return horovod_allreduce.make(contender, comm)
     of_mpi = partial(hbmcomm.Communicator, kind="regular", transport="mpi")
-    ways: dict[str, tuple[Build, Callable[[MPI.Intracomm], hbmcomm.Communicator], bool]] = {
-        FUSED: (_fused, ours, True),
-        PACKED: (_fused, ours, False),
-        MPI_FUSED: (_fused, of_mpi, False),
-        ONE_BY_ONE: (_one_by_one, ours, False),
-        ONE_BY_ONE_ARENA: (_one_by_one, ours, True),
-        MPI_ONE_BY_ONE: (_one_by_one, of_mpi, False),
+    ways: dict[str, Callable[[list[int]], Way]] = {
+        FUSED: lambda counts: fused(ours(comm), counts),
+        PACKED: lambda counts: fused(ours(comm), counts, shared=False),
+        MPI_FUSED: lambda counts: fused(of_mpi(comm), counts, shared=False),
+        ONE_BY_ONE: lambda counts: one_by_one(ours(comm), counts),
+        ONE_BY_ONE_ARENA: lambda counts: one_by_one(ours(comm), counts, shared=True),
+        MPI_ONE_BY_ONE: lambda counts: one_by_one(of_mpi(comm), counts),
     }
-    build, made, shared = ways[contender]
-    return lambda operation, send, recv: build(made(comm), lengths(operation), shared)
-
-
-def _fused(own: hbmcomm.Communicator, counts: list[int], shared: bool) -> Ready:
-    way = fused(own, counts, shared)
-    return summed(way.tensors, own, way.end, way.close)
-
-
-def _one_by_one(own: hbmcomm.Communicator, counts: list[int], shared: bool) -> Ready:
-    tensors = [own.zeros(count, "float32") for count in counts] if shared else private(counts)
-
-    def call() -> None:
-        for each in tensors:
-            own.Allreduce(MPI.IN_PLACE, each)
-
-    return summed(tensors, own, call, own.Free)
+    return lambda operation, send, recv: summed(ways[contender](lengths(operation)), comm)
 
 
 def _gloo_buckets(comm: MPI.Intracomm, folder: Path) -> Contender:
@@ -92,7 +81,7 @@ def _gloo_buckets(comm: MPI.Intracomm, folder: Path) -> Contender:
             for each in calls:
                 each()
 
-        return summed(tensors, comm, call)
+        return summed(Way(tensors, call), comm)
 
     return ready
 

@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from experiments.programs.contenders.contender import Contender, ContenderMissin
 from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
-from experiments.programs.workloads.fusion.tensors import lengths, named, private, summed
+from experiments.programs.workloads.fusion.tensors import Way, lengths, named, private, summed
 
 THRESHOLD, CYCLE = "HOROVOD_FUSION_THRESHOLD", "HOROVOD_CYCLE_TIME"
 SETTINGS = {
@@ -71,7 +72,8 @@ def make(contender: str, comm: MPI.Intracomm) -> Contender:
             for each in begun:
                 horovod.synchronize(each)
 
-        return summed(gradients, own, call, horovod.shutdown, wake=wake, rest=horovod.shutdown)
+        way = Way(gradients, call, close=horovod.shutdown)
+        return replace(summed(way, own), wake=wake, rest=horovod.shutdown)
 
     return ready
 

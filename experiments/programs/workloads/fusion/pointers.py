@@ -15,7 +15,7 @@ from experiments.model.systems.fusion import CACHE
 from experiments.programs.contenders.contender import Contender
 from experiments.programs.measure.operations import Array
 from experiments.programs.measure.ready import Ready
-from experiments.programs.workloads.fusion.tensors import ours, summed
+from experiments.programs.workloads.fusion.tensors import Way, ours, summed
 
 
 def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
@@ -35,6 +35,6 @@ def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
             if known(buffer).source == source:
                 own.Allreduce(MPI.IN_PLACE, buffer)
 
-        return summed([buffer], own, call, own.Free)
+        return summed(Way([buffer], call, close=own.Free), comm)
 
     return ready

@@ -84,22 +84,28 @@ def fused(
     return Way(tensors, end, close=close)
 
 
-def summed(
-    tensors: Sequence[Array],
-    comm: MPI.Intracomm,
-    call: Callable[[], object],
-    close: Callable[[], object] = nothing,
-    **hooks: Callable[[], object],
-) -> Ready:
-    """A call that replaces all tensors by their sums; hooks are `wake` and `rest` of Ready.
+def one_by_one(own: hbmcomm.Communicator, counts: list[int], shared: bool = False) -> Way:
+    """A call for each tensor; `shared` as for fused()."""
+    tensors = [own.zeros(count, "float32") for count in counts] if shared else private(counts)
+
+    def end() -> None:
+        for each in tensors:
+            own.Allreduce(MPI.IN_PLACE, each)
+
+    return Way(tensors, end, close=own.Free)
+
+
+def summed(way: Way, comm: MPI.Intracomm) -> Ready:
+    """The end of a way, which replaces all tensors by their sums.
 
     They are zeros while they are timed, so that sums do not grow.
     """
+    tensors = way.tensors
 
     def wrong() -> int:
         for number, each in enumerate(tensors):
             each.fill(number % PATTERN + comm.rank + 1)
-        call()
+        way.end()
         ranks = comm.size * (comm.size + 1) // 2
         found = sum(
             int(np.count_nonzero(each != number % PATTERN * comm.size + ranks))
@@ -109,4 +115,4 @@ def summed(
             each.fill(0)
         return found
 
-    return Ready(call, close=close, wrong=wrong, **hooks)
+    return Ready(way.end, close=way.close, wrong=wrong)

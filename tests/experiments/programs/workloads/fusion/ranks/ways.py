@@ -50,7 +50,7 @@ def check(operation: str, contender: str, folder: Path) -> str:
 
 gradients.lengths = steps.lengths = lambda operation: COUNTS  # networks that take no time
 emulated_compute.Cpu.gflops = emulated_compute.Device.gflops = 1e6
-nothing = tensors.summed(tensors.private(COUNTS), WORLD, lambda: None)
+nothing = tensors.summed(tensors.Way(tensors.private(COUNTS), lambda: None), WORLD)
 assert nothing.wrong() >= sum(COUNTS) // 2, "errors are seen"
 folder, *asked = sys.argv[1:]
 every = {each.program: name for name, each in WORKLOADS.items() if each.program in MODULES}
