@@ -93,8 +93,7 @@ def terminate_marked(mark: str, patience: float) -> int:
     On SIGTERM a launcher removes its folder below /tmp.
     """
     found = marked(mark)
-    _signal(found, signal.SIGTERM)
-    _await_end(found, patience)
+    send(found, signal.SIGTERM, patience)
     return len(found)
 
 
@@ -106,8 +105,8 @@ def end_marked(mark: str) -> None:
     """
     deadline = time.monotonic() + END_PATIENCE
     while (found := marked(mark) or _marked_later(mark)) and time.monotonic() < deadline:
-        _signal(found, signal.SIGKILL)
-        _await_end(found, deadline - time.monotonic())  # its memory is freed after its environment
+        # its memory is freed after its environment
+        send(found, signal.SIGKILL, deadline - time.monotonic())
         for process in found:
             remove_job_folder(pid_of(process))
 
@@ -201,21 +200,18 @@ def name(pid: int) -> str:
     return ""
 
 
-def _signal(processes: set[str], number: int) -> None:
+def end(processes: set[str], patience: float) -> None:
+    """SIGTERM, and SIGKILL once they have had so many seconds."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        send(processes, number, patience)
+
+
+def send(processes: set[str], number: int, patience: float) -> None:
+    """Send a signal, and wait until all have ended or have had so many seconds."""
     for process in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if lives(process):
                 os.kill(pid_of(process), number)
-
-
-def end(processes: set[str], patience: float) -> None:
-    """SIGTERM, and SIGKILL once they have had so many seconds."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        _signal(processes, number)
-        _await_end(processes, patience)
-
-
-def _await_end(processes: set[str], patience: float) -> None:
     deadline = time.monotonic() + patience
     while any(map(lives, processes)) and time.monotonic() < deadline:
         time.sleep(POLL)

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,6 @@ from experiments.programs.machine.facts import Traffic, traffic_by_device
 
 _NUMBERS = itertools.count()
 END_PATIENCE = 10.0  # seconds
-POLL = 0.02  # seconds
 
 
 class Hosts:
@@ -143,15 +141,10 @@ class Hosts:
 
     def kill(self, name: str) -> None:
         """End a host as a loss of power does: all its processes, its memory, its link."""
-        keeper = self._keeper(name)
-        with contextlib.suppress(ProcessLookupError):
-            if tracking.lives(keeper.process):
-                os.kill(keeper.pid, signal.SIGKILL)
-        deadline = time.monotonic() + END_PATIENCE
-        while tracking.lives(keeper.process):  # until the last process of its namespace has ended
-            if time.monotonic() > deadline:
-                raise ExperimentsError(f"process {keeper.pid} does not end; see what it waits for")
-            time.sleep(POLL)
+        keeper = self._keeper(name)  # ends once the last process of its namespace has ended
+        tracking.send({keeper.process}, signal.SIGKILL, END_PATIENCE)
+        if tracking.lives(keeper.process):
+            raise ExperimentsError(f"process {keeper.pid} does not end; see what it waits for")
 
     def end(self) -> None:
         """End all hosts, whoever made them; nothing of them is left then."""
