@@ -7,33 +7,21 @@ import numpy as np
 from experiments.programs.measure.operations import Array
 
 
-class Copies:
-    """Counts the bytes that a line copies by calls of its own."""
-
-    def __init__(self) -> None:
-        self.nbytes = 0
-
-    def array(self, to: Array, values: Array) -> None:
-        """Copy an array."""
-        np.copyto(to, values)
-        self.nbytes += values.nbytes
-
-    def made(self, data: bytes) -> bytes:
-        """Bytes that have just been made from others."""
-        self.nbytes += len(data)
-        return data
-
-
 class Line:
     """A list of tensors, pushed again and again; every method but `close` is one rank's own.
 
     Attributes:
-        copies: what this line has copied on this rank, as far as its own calls tell.
+        copied: bytes that this line has copied on this rank, as far as its own calls tell.
     """
 
     def __init__(self, tensors: Sequence[Array] = ()) -> None:
         """`tensors`: arrays of this rank's own."""
-        self.copies, self._tensors = Copies(), tensors
+        self.copied, self._tensors = 0, tensors
+
+    def _made(self, data: bytes) -> bytes:
+        """Bytes that have just been made from others."""
+        self.copied += len(data)
+        return data
 
     def out(self, number: int) -> Array:
         """On the producer: where a tensor is computed into."""

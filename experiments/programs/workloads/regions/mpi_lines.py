@@ -37,7 +37,7 @@ class RegionLine(Line):
         self._ends[number].post()
 
     def finish(self) -> None:
-        self.copies.nbytes = sum(each.copied_bytes for each in self._ends)
+        self.copied = sum(each.copied_bytes for each in self._ends)
 
     def receive(self, number: int) -> Array:
         array: Array = self._ends[number].wait()
@@ -60,13 +60,15 @@ class PackedLine(Line):
 
     def send(self, number: int) -> None:
         message, data = self._packed(number)
-        self.copies.array(data, self._tensors[number])
+        data[:] = self._tensors[number]
+        self.copied += data.nbytes
         self._comm.Send(message, 1)
 
     def receive(self, number: int) -> Array:
         message, data = self._packed(number)
         self._comm.Recv(message, 0)
-        self.copies.array(self._tensors[number], data)
+        self._tensors[number][:] = data
+        self.copied += data.nbytes
         return self._tensors[number]
 
     def close(self) -> None:

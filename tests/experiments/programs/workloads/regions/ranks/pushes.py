@@ -29,11 +29,11 @@ for name in WORKLOADS[PUSH].contenders:
         continue
     one = push.Push(COMM, push.opener(name, COMM, Path(sys.argv[1]))(SIZES), SIZES)
     assert one.wrong() == 0, name
-    before = one.line.copies.nbytes
+    before = one.line.copied
     for _ in range(3):
         one.step()
     COMM.Barrier()
-    copied = COMM.allreduce(one.line.copies.nbytes - before) / (3 * 4 * sum(SIZES))
+    copied = COMM.allreduce(one.line.copied - before) / (3 * 4 * sum(SIZES))
     assert OWN[name] <= copied < OWN[name] + 0.1, (name, copied)
     received = one.line.receive
     one.line.receive = lambda number, receive=received: receive(number) + 1
