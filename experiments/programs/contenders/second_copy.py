@@ -5,10 +5,8 @@ each module is compiled; its files stay as they are. Knows nothing of what the p
 """
 
 import ast
-import importlib
 import sys
 from functools import partial
-from importlib.abc import MetaPathFinder
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -17,7 +15,7 @@ from importlib.machinery import (
     ModuleSpec,
     SourceFileLoader,
 )
-from importlib.util import spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -27,8 +25,8 @@ def load(folder: Path, alias: str) -> ModuleType:
     """The package in a folder, imported as `alias`; so are its own modules.
 
     Args:
-        folder: holds __init__.py; its own name is the one that its modules import. Compiled modules
-            need a file of their own: one that is loaded already would share its state.
+        folder: holds __init__.py; its own name is the one that its modules import. Nothing is
+            imported from it yet: a compiled module that is loaded already would share its state.
         alias: a name that no module has yet.
 
     Raises:
@@ -36,44 +34,33 @@ def load(folder: Path, alias: str) -> ModuleType:
     """
     if alias in sys.modules:
         raise ImportError(f"a module is imported as {alias} already")
-    finder = _Finder(folder, alias)
-    sys.meta_path.insert(0, finder)
+    name, root = folder.name, folder.absolute()
+    source = partial(_Source, name=name, alias=alias)
+    loaders: Any = (
+        (partial(_Extension, name=name), EXTENSION_SUFFIXES),
+        (source, SOURCE_SUFFIXES),
+    )
+    below = FileFinder.path_hook(*loaders)
+
+    def hook(path: str) -> Any:
+        """Finds modules in the folder; stays, as packages import parts of theirs late."""
+        if not Path(path).is_relative_to(root):
+            raise ImportError(f"{path} is not in {root}")
+        return below(path)
+
+    file = str(root / "__init__.py")
+    spec: Any = spec_from_file_location(
+        alias, file, loader=source(alias, file), submodule_search_locations=[str(root)]
+    )
+    module = sys.modules[alias] = module_from_spec(spec)
+    sys.path_hooks.insert(0, hook)
     try:
-        return importlib.import_module(alias)
+        spec.loader.exec_module(module)
     except BaseException:
-        sys.meta_path.remove(finder)
+        sys.path_hooks.remove(hook)
+        del sys.modules[alias]
         raise
-
-
-class _Finder(MetaPathFinder):
-    """Finds `alias` and everything below it; stays, as packages import parts of theirs late."""
-
-    def __init__(self, folder: Path, alias: str) -> None:
-        self._folder, self._alias = folder, alias
-
-    def find_spec(
-        self, fullname: str, path: Any = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        name = self._folder.name
-        source = partial(_Source, name=name, alias=self._alias)
-        if fullname == self._alias:
-            file = str(self._folder / "__init__.py")
-            return spec_from_file_location(
-                fullname,
-                file,
-                loader=source(fullname, file),
-                submodule_search_locations=[str(self._folder)],
-            )
-        if not fullname.startswith(f"{self._alias}."):
-            return None
-        loaders: Any = (
-            (partial(_Extension, name=name), EXTENSION_SUFFIXES),
-            (source, SOURCE_SUFFIXES),
-        )
-        for place in path or ():
-            if found := FileFinder(place, *loaders).find_spec(fullname):
-                return found
-        return None
+    return module
 
 
 class _Source(SourceFileLoader):

@@ -51,9 +51,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         path.write_text(dedent(text).replace("{name}", name))
     shutil.copytree(tmp_path / "first", tmp_path / "second")
     monkeypatch.syspath_prepend(tmp_path / "first")
-    finders = list(sys.meta_path)
+    hooks = list(sys.path_hooks)
     yield tmp_path / "second" / name
-    sys.meta_path[:] = finders
+    sys.path_hooks[:] = hooks
     for module in [each for each in sys.modules if each.startswith((name, "copy_of_"))]:
         del sys.modules[module]
 
@@ -87,10 +87,10 @@ def test_a_name_that_is_taken_is_refused(package: Path) -> None:
 def test_a_package_that_fails_leaves_no_trace(package: Path) -> None:
     (package / "late.py").write_text("raise ValueError('broken')")
     (package / "__init__.py").write_text(f"import {package.name}.late")
-    before = list(sys.meta_path)
+    before = list(sys.path_hooks)
     with pytest.raises(ValueError, match="broken"):
         load(package, "copy_of_it")
-    assert sys.meta_path == before
+    assert sys.path_hooks == before
     assert "copy_of_it" not in sys.modules
 
 
