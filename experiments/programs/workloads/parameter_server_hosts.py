@@ -5,7 +5,6 @@ others sleep. A worker's link then carries its own part of both jobs.
 """
 
 import importlib
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,41 +29,31 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
     """
     odd = f"{comm.size} ranks have no halves"
     agree(comm, odd if comm.size % 2 else "", ContenderMissing)
-    workers = range(comm.size // 2)
+    workers, central = range(comm.size // 2), contender == PS_CENTRAL
     works = comm.rank in workers
     working = MPI.Intracomm(comm.Split(works, comm.rank))
-    if contender == PS_CENTRAL:
-        return partial(ready, comm, working, works, [*range(len(workers), comm.size)])
-    return partial(ready, working, working, works, "all")
+    owners: Any = [*range(len(workers), comm.size)] if central else "all"
 
-
-def ready(
-    comm: MPI.Intracomm,
-    working: MPI.Intracomm,
-    works: bool,
-    owners: Any,
-    operation: str,
-    send: Array,
-    recv: Array,
-) -> Ready:
-    """A server on `comm`; ranks that neither work nor own have nothing to do."""
-    if not works and owners == "all":
-        return Ready(nothing, wrong=lambda: 0)
-    library: Any = importlib.import_module("hbmcomm.training.parameter_server")
-    server = library.ParameterServer(
-        hbmcomm.Communicator(comm),
-        WORKLOADS[operation].lengths,
-        library.Momentum(RATE, MOMENTUM),
-        owners=owners,
-    )
-    if works:
-        np.random.default_rng(comm.rank).random(out=server.all_gradients, dtype="float32")
-
-    def check() -> int:
+    def ready(operation: str, send: Array, recv: Array) -> Ready:
+        if not works and not central:  # such a rank owns nothing either
+            return Ready(nothing, wrong=lambda: 0)
+        library: Any = importlib.import_module("hbmcomm.training.parameter_server")
+        server = library.ParameterServer(
+            hbmcomm.Communicator(comm if central else working),
+            WORKLOADS[operation].lengths,
+            library.Momentum(RATE, MOMENTUM),
+            owners=owners,
+        )
         if works:
-            return wrong(working, server.all_gradients, server.step, server.all_weights)
-        for _ in range(3):
-            server.step()
-        return 0
+            np.random.default_rng(comm.rank).random(out=server.all_gradients, dtype="float32")
 
-    return Ready(server.step, close=server.close, wrong=check)
+        def check() -> int:
+            if works:
+                return wrong(working, server.all_gradients, server.step, server.all_weights)
+            for _ in range(3):
+                server.step()
+            return 0
+
+        return Ready(server.step, close=server.close, wrong=check)
+
+    return ready
