@@ -43,7 +43,8 @@ def compare_peers(flags: Mapping[str, Any], json: bool) -> None:
     folder = writable("out", new_results("bench", flags["out"]))
     target = new_figures("figures", flags["figures"], folder)
     stages = Stages()
-    command.run(asked, folder, whole_number("seed", flags["seed"], 0), stages, json)
+    seed = whole_number("seed", flags["seed"], 0)
+    command.run(asked, folder, seed, stages, json, flags["peers"], flags["against"])
     with stages.stage("figures"):
         written = draw(folder, target)
     stages.say("\n".join(str(path) for path in (folder, *written)))

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from experiments.analysis.reading import Campaign, load
 from experiments.bench import compare, other_build, table
-from experiments.bench.question import Question
 from experiments.console.output import to_stdout
 from experiments.console.stages import Stages
 from experiments.execution import campaign
 from experiments.execution.campaign_file import Request
 from experiments.model.contender_names import OTHER_PACKAGE
-from experiments.model.experiment import MPIS_ARE_ARMS
+from experiments.model.experiment import MPIS_ARE_ARMS, Experiment
 from experiments.results import store
 from experiments.results.store import ResultsError
 
@@ -21,17 +20,31 @@ TABLE = "table.json"
 """Everything that is printed, and the launch medians that it comes from, for programs."""
 
 
-def run(question: Question, out: Path, seed: int | None, stages: Stages, as_json: bool) -> None:
-    """Measure into a new folder and print its tables, also where Ctrl-C or an error ends it."""
+def run(
+    asked: Experiment,
+    out: Path,
+    seed: int | None,
+    stages: Stages,
+    as_json: bool,
+    peers: str = "",
+    against: str = "",
+) -> None:
+    """Measure into a new folder and print its tables, also where Ctrl-C or an error ends it.
+
+    Args:
+        peers: those that the user named, so that an MPI that cannot be had is an error; gloo and
+            torch are notes all the same.
+        against: a checkout or installed tree of another build of the library; "": none.
+    """
     store.refuse_existing(out)
     variables, notes = {}, {}
-    if question.against:
+    if against:
         with stages.stage("other build"):
-            other = other_build.prepare(Path(question.against), stages.say)
-        variables[OTHER_PACKAGE], notes[compare.OTHER_LABEL] = str(other.package), other.label
-    request = Request(out, seed=seed, optional=not question.named, variables=variables, notes=notes)
+            label, package = other_build.prepare(Path(against), stages.say)
+        variables[OTHER_PACKAGE], notes[compare.OTHER_LABEL] = str(package), label
+    request = Request(out, seed=seed, optional=not peers, variables=variables, notes=notes)
     try:
-        campaign.run(question.experiment, request, stages)
+        campaign.run(asked, request, stages)
     except BaseException:
         with contextlib.suppress(Exception):  # what ended the measurement is the error to report
             _write(out, as_json)

@@ -8,7 +8,6 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -32,25 +31,15 @@ class OtherBuildMissing(ExperimentsError):
     """There is no other build in the folder that was named."""
 
 
-@dataclass(frozen=True)
-class OtherBuild:
-    """A copy of another build that ranks can import.
-
-    Attributes:
-        label: its revision, or its version where it is no checkout.
-        package: the folder of the copied package.
-    """
-
-    label: str
-    package: Path
-
-
-def prepare(folder: Path, say: Callable[[str], None], copies: Path = COPIES) -> OtherBuild:
+def prepare(folder: Path, say: Callable[[str], None], copies: Path = COPIES) -> tuple[str, Path]:
     """Copy the library's package from a checkout or an installed tree; compile what has no core.
 
     Args:
         folder: holds the package hbmcomm, and in a checkout its setup.py.
         copies: takes the copy, by a hash of its files; one that is there is taken as it is.
+
+    Returns:
+        Its revision, or its version where it is no checkout; the folder of the copied package.
 
     Raises:
         OtherBuildMissing: what was looked for, and where.
@@ -81,7 +70,7 @@ def prepare(folder: Path, say: Callable[[str], None], copies: Path = COPIES) -> 
             if checkout:
                 _compile(place)
             scratch.settle(place, target)
-    return OtherBuild(label, target / PACKAGE)
+    return label, target / PACKAGE
 
 
 def _compile(place: Path) -> None:

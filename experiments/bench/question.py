@@ -1,7 +1,6 @@
 """The experiment that the flags of a bench ask for: operations, sizes, ranks, forms and peers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import hbmcomm
 from experiments.model import quantities
@@ -48,21 +47,6 @@ class QuestionError(ExperimentsError):
     """A flag of a bench says something that cannot be meant."""
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is compared with what.
-
-    Attributes:
-        named: the user named the peers, so that an MPI that cannot be had is an error; gloo
-            and torch are notes all the same.
-        against: a checkout or installed tree of another build of the library; "": none.
-    """
-
-    experiment: Experiment
-    named: bool = False
-    against: str = ""
-
-
 def ask(
     cores: int,
     *,
@@ -76,8 +60,8 @@ def ask(
     forms: str = "",
     tuned: bool = False,
     against: str = "",
-) -> Question:
-    """The question that flags ask; an empty one means the usual.
+) -> Experiment:
+    """The experiment that flags ask for; an empty one means the usual.
 
     Raises:
         ExperimentsError: naming the flag, its value and what it may be.
@@ -89,7 +73,7 @@ def ask(
     chosen = _chosen("--peers", peers, PEERS, {name: name for name in PEERS})
     mpis = tuple(peer for peer in chosen if peer in MPIS)
     named = ",".join(CALLS) if operations == "all" else operations
-    experiment = Experiment(
+    return Experiment(
         name=NAME,
         title="direct against its peers",
         question="The same collectives over the same buffers: whose calls take how long?",
@@ -117,7 +101,6 @@ def ask(
             max_iterations=MAX_ITERATIONS,
         ),
     )
-    return Question(experiment, bool(peers), against)
 
 
 def check_ranks(text: str, counts: Sequence[int], cores: int) -> None:

@@ -41,7 +41,7 @@ def arms_page(arms_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> st
 @pytest.fixture(scope="session")
 def bench_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bench's folder with one launch, as a run leaves it."""
-    asked = ask(2, operations="Bcast", sizes="1KiB,64KiB", peers="openmpi").experiment
+    asked = ask(2, operations="Bcast", sizes="1KiB,64KiB", peers="openmpi")
     launch = schedule(asked, 1)[0].launches[0]
     out = tmp_path_factory.mktemp("results") / "bench"
     header = {"name": "bench", "experiment": asked.to_dict(), "seed": 1, "machine": {}}

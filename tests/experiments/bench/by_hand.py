@@ -7,7 +7,7 @@ import pandas as pd
 
 from experiments.analysis.reading import COLUMNS, Campaign
 from experiments.analysis.statistics import FACTORS
-from experiments.bench.question import Question
+from experiments.model.experiment import Experiment
 
 
 def medians(
@@ -35,8 +35,7 @@ def medians(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def stored(cells: pd.DataFrame, question: Question, *notes: str, **header: str) -> Campaign:
+def stored(cells: pd.DataFrame, asked: Experiment, *notes: str, **header: str) -> Campaign:
     """A bench that was read."""
     frame = cells.head(0)
-    name = question.experiment.name
-    return Campaign(*(Path(), name, question.experiment, header, [], cells, frame, frame, [*notes]))
+    return Campaign(*(Path(), asked.name, asked, header, [], cells, frame, frame, [*notes]))

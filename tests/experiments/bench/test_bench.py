@@ -184,7 +184,7 @@ def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
     monkeypatch.chdir(ROOT)
     asked = ask(2, operations="Bcast", sizes="64,1KiB", peers="openmpi", tuned=True, blocks=2)
     shown, out = io.StringIO(), tmp_path / "out"
-    campaign.run(asked.experiment, Request(out, seed=3), Stages(Console(file=shown)))
+    campaign.run(asked, Request(out, seed=3), Stages(Console(file=shown)))
     bench = command.read(out)
     notes = "\n".join(bench.warnings)
     call = "openmpi-{}, 2 ranks: plain Bcast of 64 bytes left out once it failed: {}"
@@ -245,7 +245,7 @@ def test_a_wrong_result_of_a_peer_is_reported_and_not_counted(
 
 
 def asked(peers: str) -> Experiment:
-    return ask(2, operations="Allreduce", sizes="64", peers=peers).experiment
+    return ask(2, operations="Allreduce", sizes="64", peers=peers)
 
 
 def launch_of(peers: str) -> Launch:

@@ -11,6 +11,7 @@ from experiments.bench import command
 from experiments.bench.question import ask
 from experiments.console.stages import Stages
 from experiments.execution import campaign
+from experiments.execution.campaign_file import Request
 from experiments.results import store
 from tests.experiments.bench.by_hand import medians, stored
 
@@ -48,3 +49,13 @@ def test_an_error_of_the_measurement_is_not_replaced_by_one_of_its_tables(
     monkeypatch.setattr(command, "read", unreadable)
     with pytest.raises(KeyboardInterrupt):
         command.run(ask(2), tmp_path / "out", None, Stages(), as_json=False)
+
+
+@pytest.mark.parametrize("peers", ["", "impi"])
+def test_an_mpi_that_is_named_must_be_there(
+    peers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Request] = []
+    monkeypatch.setattr(campaign, "run", lambda _, request, stages: asked.append(request))
+    command.run(ask(2, peers=peers), tmp_path / "out", None, Stages(), as_json=False, peers=peers)
+    assert [request.optional for request in asked] == [not peers]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.bench.other_build import OtherBuild, OtherBuildMissing, prepare
+from experiments.bench.other_build import OtherBuildMissing, prepare
 
 SETUP = """
 import pathlib
@@ -29,13 +29,13 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
-def made(folder: Path, copies: Path) -> tuple[OtherBuild, list[str]]:
+def made(folder: Path, copies: Path) -> tuple[tuple[str, Path], list[str]]:
     lines: list[str] = []
     return prepare(folder, lines.append, copies), lines
 
 
-def core(build: OtherBuild) -> str:
-    return (build.package / "_native" / "_core.abi3.so").read_text()
+def core(build: tuple[str, Path]) -> str:
+    return (build[1] / "_native" / "_core.abi3.so").read_text()
 
 
 def test_a_checkout_is_compiled_once_and_its_own_binary_is_not_taken(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_an_installed_tree_is_copied_with_its_binary(tmp_path: Path) -> None:
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: hbmcomm\nVersion: 0.8.2\n")
     build, lines = made(source, tmp_path / "copies")
     assert lines == ["against: copying 0.8.2"]
-    assert (build.label, core(build)) == ("0.8.2", "stale")
+    assert (build[0], core(build)) == ("0.8.2", "stale")
 
 
 def test_a_repository_is_named_by_its_revision(
@@ -80,9 +80,9 @@ def test_a_repository_is_named_by_its_revision(
     wanted = subprocess.run(
         [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     ).stdout[:7]
-    assert made(source, tmp_path / "copies")[0].label == wanted
+    assert made(source, tmp_path / "copies")[0][0] == wanted
     (source / "setup.py").write_text(SETUP + "\n")
-    assert made(source, tmp_path / "copies")[0].label == f"{wanted}-dirty"
+    assert made(source, tmp_path / "copies")[0][0] == f"{wanted}-dirty"
 
 
 def test_a_core_that_does_not_compile_is_reported_in_the_compilers_words(tmp_path: Path) -> None:

@@ -14,32 +14,31 @@ from experiments.model.errors import ExperimentsError
 
 def test_nothing_said_is_the_papers_three_operations_against_everyone() -> None:
     asked = ask(2)
-    factors, launches = asked.experiment.factors, asked.experiment.launches
+    factors, launches = asked.factors, asked.launches
     assert factors.operations == ("bcast", "gather", "allreduce")
     of_torch = ("gloo", "torch", "operators", "vllm", "deepspeed", "oneccl")
     assert factors.transports == ("direct", "direct-again", "mpi", "pickle", *of_torch)
     assert launches.mpis == MPIS and launches.ranks == (2,)
     assert (factors.sizes[0], factors.sizes[-1]) == (8, 16 * 2**20)
     assert factors.forms == ("plain", "persistent")
-    assert not launches.tuned and not asked.against
+    assert not launches.tuned
     assert launches.blocks >= 6, "fewer blocks give no interval"
-    assert not asked.named
 
 
 def test_what_is_asked_survives_its_stored_form() -> None:
     asked = ask(2, tuned=True, private=True, against="there", operations="all", forms="nonblocking")
-    stored = json.loads(json.dumps(asked.experiment.to_dict()))
-    assert spec.from_dict(stored, "campaign.json") == asked.experiment
+    stored = json.loads(json.dumps(asked.to_dict()))
+    assert spec.from_dict(stored, "campaign.json") == asked
 
 
 def test_private_arrays_of_a_bench_are_numpys_of_ordinary_memory() -> None:
-    factors = ask(2, private=True).experiment.factors
+    factors = ask(2, private=True).factors
     assert factors.buffers == ("numpy",) and factors.kinds == ("regular",)
-    assert ask(2).experiment.factors.buffers == ("arena",)
+    assert ask(2).factors.buffers == ("arena",)
 
 
 def test_a_contender_of_a_bench_is_no_transport_of_another_campaign() -> None:
-    stored = ask(2).experiment.to_dict()
+    stored = ask(2).to_dict()
     stored["launches"]["arms"] = "environments"
     with pytest.raises(ExperimentsError, match="unknown transports 'direct-again'"):
         spec.from_dict(stored, "campaign.json")
@@ -47,7 +46,7 @@ def test_a_contender_of_a_bench_is_no_transport_of_another_campaign() -> None:
 
 @pytest.mark.parametrize(("cores", "ranks"), [(1, 2), (2, 2), (8, 8), (272, MOST_RANKS)])
 def test_one_rank_per_core_up_to_a_limit(cores: int, ranks: int) -> None:
-    assert ask(cores).experiment.launches.ranks == (ranks,)
+    assert ask(cores).launches.ranks == (ranks,)
 
 
 @pytest.mark.parametrize(
@@ -67,20 +66,19 @@ def test_one_rank_per_core_up_to_a_limit(cores: int, ranks: int) -> None:
 def test_names_in_any_case_come_in_one_order_and_once_and_operations_by_mpi4pys_too(
     flag: str, text: str, meant: tuple[str, ...]
 ) -> None:
-    assert getattr(ask(2, **{flag: text}).experiment.factors, flag) == meant
+    assert getattr(ask(2, **{flag: text}).factors, flag) == meant
 
 
 def test_sizes_and_ranks_are_sorted_and_reported_once() -> None:
     asked = ask(4, sizes="4KiB,1KiB,4KiB", ranks="4,2,4")
-    assert asked.experiment.factors.sizes == (1024, 4096)
-    assert asked.experiment.launches.ranks == (2, 4)
+    assert asked.factors.sizes == (1024, 4096)
+    assert asked.launches.ranks == (2, 4)
 
 
 def test_without_an_mpi_among_the_peers_one_is_needed_all_the_same() -> None:
-    alone = ask(2, peers="pickle").experiment
+    alone = ask(2, peers="pickle")
     assert alone.launches.mpis == ("openmpi",) and "mpi" not in alone.factors.transports
-    assert ask(2, peers="pickle,impi").experiment.launches.mpis == ("impi",)
-    assert ask(2, peers="impi").named
+    assert ask(2, peers="pickle,impi").launches.mpis == ("impi",)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 from experiments.emulation import placement_check
-from experiments.emulation.question import PAGE
 from experiments.emulation.placement_check import Pages, Promise
+from experiments.emulation.question import PAGE
 
 
 @pytest.mark.parametrize(

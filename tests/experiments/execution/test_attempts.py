@@ -12,7 +12,7 @@ from experiments.model.contender_names import OURS, changed
 from experiments.model.launch import Cell, Launch, LeftOut
 from experiments.schedule.blocks import schedule
 
-ASKED = ask(4, peers="openmpi", ranks="2,3", tuned=True, blocks=2).experiment
+ASKED = ask(4, peers="openmpi", ranks="2,3", tuned=True, blocks=2)
 LAUNCHES = [launch for block in schedule(ASKED, 1) for launch in block.launches]
 
 

@@ -67,7 +67,7 @@ def test_a_launch_takes_at_least_its_start() -> None:
 
 def test_each_arm_of_a_bench_counts_the_contenders_that_it_has() -> None:
     def bench(**flags: Any) -> float:
-        return of(ask(2, sizes="64KiB", operations="bcast", blocks=1, **flags).experiment)
+        return of(ask(2, sizes="64KiB", operations="bcast", blocks=1, **flags))
 
     one, two = bench(peers="openmpi"), bench(peers="openmpi,mpich")
     assert two == pytest.approx(2 * one)

@@ -18,12 +18,12 @@ from experiments.schedule.blocks import schedule, varied
 
 def launches(**flags: object) -> list[Launch]:
     """Arms of the first block."""
-    return list(schedule(ask(4, **flags).experiment, 1)[0].launches)  # type: ignore[arg-type]
+    return list(schedule(ask(4, **flags), 1)[0].launches)  # type: ignore[arg-type]
 
 
 def test_the_name_of_an_arm_gives_it_back() -> None:
     asked = replace(
-        ask(2).experiment.launches,
+        ask(2).launches,
         arms="environments",
         environments=(*ENVIRONMENTS, *emulated()),
         profiles=PROFILES,
@@ -53,7 +53,7 @@ def test_a_block_has_each_mpi_in_each_of_its_settings_once() -> None:
 
 
 def test_blocks_visit_every_rank_count_and_differ_in_their_order() -> None:
-    blocks = schedule(ask(4, ranks="2,3", blocks=3).experiment, 1)
+    blocks = schedule(ask(4, ranks="2,3", blocks=3), 1)
     assert Counter(block.launches[0].ranks for block in blocks) == {2: 3, 3: 3}
     assert len({tuple(each.arm for each in block.launches) for block in blocks}) > 1
     every = [launch for block in blocks for launch in block.launches]

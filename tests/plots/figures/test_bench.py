@@ -50,7 +50,7 @@ def make(
         if form == "plain" or contender != "pickle"
         for slower in (slow / (1.2 if setting == "sm" else 1.0) if contender == "mpi" else 1.0,)
     ]
-    asked = ask(2, tuned=len(settings) > 1).experiment
+    asked = ask(2, tuned=len(settings) > 1)
     cells = pd.DataFrame(rows)
     return Campaign(Path(), "bench", asked, header, [], cells, cells.head(0), cells.head(0), [])
 

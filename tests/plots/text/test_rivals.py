@@ -31,7 +31,7 @@ def bench(
     ]
     cells = pd.DataFrame(rows, columns=list(COLUMNS))
     return Campaign(
-        *(Path(), "bench", ask(2).experiment, {}, [], cells, cells.head(0), cells.head(0), []),
+        *(Path(), "bench", ask(2), {}, [], cells, cells.head(0), cells.head(0), []),
     )
 
 

@@ -30,7 +30,7 @@ os.environ[OTHER_PACKAGE] = str(package)
 memory = ("regular", "local", buffers)
 pool = make_pool(COMM, memory, ["direct", "mpi"], "float32", LENGTHS, 0)
 asked = ask(2, peers="openmpi", against="there", private=ordinary, forms="plain,nonblocking")
-launch = schedule(asked.experiment, 1)[0].launches[0]
+launch = schedule(asked, 1)[0].launches[0]
 entrants = Entrants(COMM, launch, folder, {0})
 
 
