@@ -1,7 +1,6 @@
 """The allocation that this process runs in: nodes that a batch system lent to one job."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Launches
@@ -16,45 +15,34 @@ SYSTEMS = {
 SLURM = SYSTEMS["SLURM_JOB_ID"]
 
 
-@dataclass(frozen=True)
-class Allocation:
-    """A job's nodes.
-
-    Attributes:
-        system: one of SYSTEMS.
-        nodes: how many; 0 where the batch system does not say.
-    """
-
-    system: str
-    job: str
-    nodes: int
-
-
-def held(environment: Mapping[str, str]) -> Allocation | None:
-    """The allocation that a process with these variables runs in."""
+def held(environment: Mapping[str, str]) -> tuple[str, str] | None:
+    """The batch system and the job that a process with these variables runs in."""
     for variable, system in SYSTEMS.items():
         if job := environment.get(variable):
-            return Allocation(system, job, int(environment.get("SLURM_JOB_NUM_NODES", 0)))
+            return system, job
     return None
 
 
-def check(found: Allocation | None, asked: Launches) -> None:
-    """Refuse a campaign that needs more nodes or another launcher than an allocation has.
+def check(environment: Mapping[str, str], asked: Launches) -> None:
+    """Refuse a campaign that needs more nodes or another launcher than the allocation has.
 
     Raises:
         ExperimentsError: with what to ask for.
     """
+    found = held(environment)
     if found is None:
         raise ExperimentsError(
             "this process runs in no allocation of a batch system, and the campaign needs "
             f"{asked.nodes} nodes: submit it with ./inv run, or hold an allocation"
         )
-    if 0 < found.nodes < asked.nodes:
+    system, job = found
+    nodes = int(environment.get("SLURM_JOB_NUM_NODES", 0))  # of others it is not known
+    if 0 < nodes < asked.nodes:
         raise ExperimentsError(
-            f"{asked.nodes} nodes were asked for and job {found.job} has {found.nodes}: ask for "
-            f"as many with --nodes {found.nodes}, or for a larger allocation"
+            f"{asked.nodes} nodes were asked for and job {job} has {nodes}: ask for "
+            f"as many with --nodes {nodes}, or for a larger allocation"
         )
-    if found.system != SLURM and asked.launcher == "srun":
+    if system != SLURM and asked.launcher == "srun":
         raise ExperimentsError(
-            f"job {found.job} is one of {found.system}, which has no srun: pass --launcher mpiexec"
+            f"job {job} is one of {system}, which has no srun: pass --launcher mpiexec"
         )

@@ -182,7 +182,7 @@ def _check_place(experiment: Experiment) -> None:
     """Refuse what this machine, or the allocation that this process runs in, cannot measure."""
     _check_ranks(experiment)
     if experiment.on_cluster:
-        allocation.check(allocation.held(os.environ), experiment.launches)
+        allocation.check(os.environ, experiment.launches)
 
 
 def _check_ranks(experiment: Experiment) -> None:
