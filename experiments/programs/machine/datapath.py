@@ -12,13 +12,13 @@ import platform
 import resource
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mpi4py import MPI
 
-from experiments.programs.machine.facts import namespaces, read, shm_bytes, status
-from experiments.programs.machine.kernels import kernel
+from experiments.programs.machine import facts, kernels
+from experiments.programs.machine.facts import read, shm_bytes, status
 
 KCMP = {"x86_64": 312, "aarch64": 272}
 KCMP_VM = 1
@@ -35,22 +35,22 @@ class _Rank:
     """What a neighbour needs to try each data path on this rank.
 
     Attributes:
-        namespaces: as machine.namespaces(); its number means it only to ranks of the same "pid".
-        kernel: the first namespaces of any two kernels have the same names.
         mark: bytes that no other rank has.
         address: of the mark in its memory.
         anonymous: path of its anonymous file that holds the mark, or "".
         file: path of its file under /dev/shm that holds the mark, or "".
+        namespaces: its number means it only to ranks of the same "pid".
+        kernel: the first namespaces of any two kernels have the same names.
     """
 
-    pid: int
-    namespaces: dict[str, str]
-    kernel: str
-    hostname: str
     mark: bytes
     address: int
     anonymous: str
     file: str
+    pid: int = field(default_factory=os.getpid)
+    namespaces: dict[str, str] = field(default_factory=facts.namespaces)
+    kernel: str = field(default_factory=kernels.kernel)
+    hostname: str = field(default_factory=socket.gethostname)
 
 
 class _Iovec(ctypes.Structure):
@@ -72,7 +72,7 @@ def probe(comm: MPI.Intracomm) -> dict[str, object]:
         "mems_allowed": kernel.get("Mems_allowed_list", "not found"),
         "shm_bytes": shm_bytes(),
         "memlock_bytes": "unlimited" if memlock == resource.RLIM_INFINITY else str(memlock),
-        "namespaces": namespaces(),
+        "namespaces": facts.namespaces(),
     }
 
 
@@ -80,16 +80,7 @@ def _tried(comm: MPI.Intracomm) -> dict[str, object]:
     mark = os.urandom(16)
     own = ctypes.create_string_buffer(mark, len(mark))
     with _anonymous(mark) as anonymous, _named(mark) as file:
-        mine = _Rank(
-            os.getpid(),
-            namespaces(),
-            kernel(),
-            socket.gethostname(),
-            mark,
-            ctypes.addressof(own),
-            anonymous,
-            file,
-        )
+        mine = _Rank(mark, ctypes.addressof(own), anonymous, file)
         ranks = comm.allgather(mine)
         neighbour = ranks[(comm.rank + 1) % comm.size]
         apart = "" if mine.kernel == neighbour.kernel else ANOTHER_MACHINE
@@ -125,7 +116,7 @@ def _cma(neighbour: _Rank) -> str:
     )
     if read_bytes < 0:
         return _refusal(ctypes.get_errno())
-    return _same(found.raw, neighbour, "another process")
+    return WORKS if found.raw == neighbour.mark else "refused (another process)"
 
 
 def _kcmp(neighbour: _Rank) -> str:
@@ -146,11 +137,7 @@ def _file(path: str, neighbour: _Rank) -> str:
         found = Path(path).read_bytes()
     except OSError as error:
         return _refusal(error.errno)
-    return _same(found, neighbour, "another file")
-
-
-def _same(found: bytes, neighbour: _Rank, other: str) -> str:
-    return WORKS if found == neighbour.mark else f"refused ({other})"
+    return WORKS if found == neighbour.mark else "refused (another file)"
 
 
 @contextlib.contextmanager
