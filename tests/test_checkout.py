@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 def run(folder: Path, module: str) -> str:
     """What a module of a copied suite says; no environment helps it to find the checkout."""
-    command = [sys.executable, "-S", "-m", module]
+    command = [sys.executable, "-E", "-S", "-m", module]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     return done.stderr

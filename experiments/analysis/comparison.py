@@ -199,14 +199,13 @@ def _header(header: Mapping[str, Any]) -> dict[str, str]:
 
 def _mpis_apart(first: Campaign, second: Campaign) -> list[str]:
     """One text for each MPI that is not the same in both, or for MPIs with nothing in common."""
-    versions = []
-    for campaign in (first, second):
-        found: dict[str, set[str]] = {}
-        for launch in campaign.launches:
-            version = flatten(launch["environment"]).get("versions.mpi", ABSENT)
-            found.setdefault(launch["launch"]["mpi"], set()).add(version)
-        versions.append({mpi: " or ".join(sorted(each)) for mpi, each in found.items()})
-    one, other = versions
+    one, other = (
+        {
+            launch["launch"]["mpi"]: flatten(launch["environment"]).get("versions.mpi", ABSENT)
+            for launch in campaign.launches
+        }
+        for campaign in (first, second)
+    )
     shared = sorted(set(one) & set(other))
     if not shared:
         return [f"{', '.join(one.values())} against {', '.join(other.values())}"]

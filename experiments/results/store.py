@@ -86,7 +86,8 @@ def read_header(folder: Path) -> dict[str, Any]:
     """campaign.json.
 
     Raises:
-        ResultsError: when there is none, it is cut short, lacks a key, or another version wrote it.
+        ResultsError: when there is none, it is cut short or lacks a key.
+        OtherFormat: a version wrote it whose files this one does not read.
     """
     path = folder / "campaign.json"
     if not folder.is_dir():

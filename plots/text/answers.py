@@ -38,6 +38,7 @@ from plots.layout.labels import (
     transport_name,
 )
 from plots.layout.style import TRANSPORTS
+from plots.tables.published import of_one_kind
 from plots.text import cost, wire
 
 CELL = ("operation", "transport", "bytes", "ranks")
@@ -49,7 +50,7 @@ class Answer:
     """A question, one sentence (or two) that answers it, and the evidence.
 
     Attributes:
-        figure: topic of the drawings that show it (sheet.Drawing), or "".
+        figure: topic of the drawings that show it (figure_layout.Drawing), or "".
         points: a sentence each.
     """
 
@@ -158,8 +159,6 @@ def _where(found: Findings) -> Iterator[Answer]:
 
 def _as_asked(shares: Sequence[float | None]) -> str:
     """One share for each rank and kind of memory; None where no page is known."""
-    if not shares:
-        return "Not measured. No launch had buffers in a kind of memory."
     pairs = f"{len(shares)} pairs of a rank and a kind of memory"
     unknown = shares.count(None)
     strays = sum(share != 1 for share in shares) - unknown
@@ -174,13 +173,12 @@ def _as_asked(shares: Sequence[float | None]) -> str:
 
 
 def _memory(found: Findings) -> str:
-    frame = found.speedups
+    frame = of_one_kind(found)
     if frame.empty:
         containers = absent_containers(found.unmeasured)
         reasons = [f"{k}: {v}" for k, v in found.unmeasured.items() if k not in containers]
         return "Not measured. " + ("; ".join(reasons) or f"Only {BASELINE} memory was asked for.")
-    kind = in_order(frame["kind"], ("hbw",))[0]
-    frame = usual(at(frame, kind=kind))
+    kind = frame["kind"].iloc[0]
     if emulated(frame):
         return (
             f"Not answered by this machine: {kind} was emulated on ordinary memory. The path "
