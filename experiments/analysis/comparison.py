@@ -105,7 +105,7 @@ def apart(first: Campaign, second: Campaign) -> list[Difference]:
 
     Of launches, those of arms and MPIs that both campaigns have.
     """
-    arms = [{_who(launch) for launch in side.launches} for side in (first, second)]
+    arms = [{_arm_and_mpi(launch) for launch in side.launches} for side in (first, second)]
     shared = arms[0] & arms[1] or arms[0] | arms[1]
     sides = [_described(side, shared) for side in (first, second)]
     return [each for pair in zip(*sides, strict=True) for each in _unequal(*pair)]
@@ -128,7 +128,7 @@ def _unequal(first: Mapping[str, str], second: Mapping[str, str]) -> list[Differ
     return [Difference(*pair) for pair in pairs if pair[1] != pair[2]]
 
 
-def _who(launch: Mapping[str, Any]) -> tuple[str, str]:
+def _arm_and_mpi(launch: Mapping[str, Any]) -> tuple[str, str]:
     """Arm and MPI; the A/A twin is its arm once more."""
     asked = launch["launch"]
     return HOST if asked["arm"] == TWIN else asked["arm"], asked["mpi"]
@@ -143,11 +143,11 @@ def _recorded(
     """
     seen: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for launch in launches:
-        if _who(launch) not in wanted:
+        if _arm_and_mpi(launch) not in wanted:
             continue
         for key, value in flatten(launch["environment"]).items():
             if key.rsplit(".", 1)[-1] not in PASSING:
-                seen.setdefault(key, {}).setdefault(value, set()).add(_who(launch))
+                seen.setdefault(key, {}).setdefault(value, set()).add(_arm_and_mpi(launch))
     return {
         key: next(iter(values))
         if len(values) == 1
@@ -161,8 +161,8 @@ def _named(some: set[tuple[str, str]], every: set[tuple[str, str]]) -> str:
     names: list[str] = []
     left = set(some)
     for place in (1, 0):
-        for name in sorted({who[place] for who in left}):
-            whole = {who for who in every if who[place] == name}
+        for name in sorted({pair[place] for pair in left}):
+            whole = {pair for pair in every if pair[place] == name}
             if whole <= some and whole & left:
                 names.append(name)
                 left -= whole

@@ -87,7 +87,7 @@ def read_header(folder: Path) -> dict[str, Any]:
 
     Raises:
         ResultsError: when there is none, it is cut short or lacks a key.
-        OtherFormat: a version wrote it whose files this one does not read.
+        OtherFormat: another version wrote it, in a format that this one does not read.
     """
     path = folder / "campaign.json"
     if not folder.is_dir():
