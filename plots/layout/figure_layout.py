@@ -161,21 +161,41 @@ def sheet(
     if legend:
         _draw_legend(figure, legend, legend_columns, y - _GAP)
     small_print.draw(figure, _MARGIN + small_print.height)
-    spec = figure.add_gridspec(
-        rows,
+    figure.panels = _panels(figure, heights, columns, row_gap, (left, top, bottom), shared)
+    _draw_heads(figure, column_heads, row_heads)
+    return figure
+
+
+def _panels(
+    page: Page,
+    heights: Sequence[float],
+    columns: int,
+    row_gap: float,
+    margins: tuple[float, float, float],
+    shared: bool,
+) -> list[list[Axes]]:
+    """Rows of panels, so high; margins left, above and below of them. All in inches."""
+    left, top, bottom = margins
+    spec = page.add_gridspec(
+        len(heights),
         columns,
         left=left / COLUMN_INCHES,
         right=1 - 0.1 / COLUMN_INCHES,
-        top=1 - top / height,
-        bottom=bottom / height,
-        hspace=row_gap * rows / sum(heights),
+        top=1 - top / page.get_figheight(),
+        bottom=bottom / page.get_figheight(),
+        hspace=row_gap * len(heights) / sum(heights),
         height_ratios=heights,
         wspace=0.2,
     )
-    figure.panels = spec.subplots(sharex=shared, sharey=shared, squeeze=False).tolist()
-    for axes, text in zip(figure.panels[0], column_heads, strict=False):
-        axes.set_title(text, loc="left", pad=4 + 72 * _HEAD * bool(row_heads), color=MUTED)
-    for row, text in zip(figure.panels, row_heads, strict=False):
+    found: list[list[Axes]] = spec.subplots(sharex=shared, sharey=shared, squeeze=False).tolist()
+    return found
+
+
+def _draw_heads(page: Page, of_columns: Sequence[str], of_rows: Sequence[str]) -> None:
+    """Above the panels of the first row, and at the margin of each row."""
+    for axes, text in zip(page.panels[0], of_columns, strict=False):
+        axes.set_title(text, loc="left", pad=4 + 72 * _HEAD * bool(of_rows), color=MUTED)
+    for row, text in zip(page.panels, of_rows, strict=False):
         row[0].annotate(
             text,
             (_MARGIN / COLUMN_INCHES, 1),
@@ -184,7 +204,6 @@ def sheet(
             textcoords="offset points",
             fontweight="bold",
         )
-    return figure
 
 
 class _Text:

@@ -71,6 +71,16 @@ static int reduce_piece(hbm_operation *o)
     return status;
 }
 
+/* Divides what others stage for this rank, and its own block, into pieces. */
+static void divide(hbm_operation *o)
+{
+    hbm_begin_pieces(o);
+    if (!((o->seen | o->offer) & IN_STAGING))
+        o->room = o->block + !o->block; /* the whole block is one piece */
+    if (o->pieces * o->room < o->block)
+        o->pieces = (o->block + o->room - 1) / o->room;
+}
+
 int hbm_reduce_scatter(hbm_operation *o)
 {
     hbm_comm *c = o->comm;
@@ -104,11 +114,7 @@ int hbm_reduce_scatter(hbm_operation *o)
                 return status;
             count_from(c, o->peer, o->block);
         }
-        hbm_begin_pieces(o);
-        if (!((o->seen | o->offer) & IN_STAGING))
-            o->room = o->block + !o->block; /* the whole block is one piece */
-        if (o->pieces * o->room < o->block) /* what others stage for this rank, and its own block */
-            o->pieces = (o->block + o->room - 1) / o->room;
+        divide(o);
         o->stage = PRODUCING;
         o->peer = 0;
         /* fall through */
