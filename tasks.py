@@ -49,7 +49,7 @@ def test(context, marks=""):
 @command(
     help={
         "json": "print JSON instead of a table",
-        "tuning": "print which path transport direct takes when, and what changes that",
+        "tuning": "print the thresholds of transport direct, and the variable that sets each",
         "ranks": "with --tuning: how many ranks (default: one per core)",
     }
 )
@@ -106,13 +106,13 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
 @command(
     help={
         "action": "up, status (default), job, shell or down",
-        "count": "of hosts, for up (default: 2)",
-        "rate": "of each link in each direction, as tc writes it: 1gbit, 100mbit",
+        "count": "for up: number of hosts (default: 2)",
+        "rate": "of each link in each direction, as tc writes it: 100mbit (default: 1gbit)",
         "delay": "of each link in each direction: 0.5ms, 200us (default: none)",
         "name": "of the set of hosts, where several are up",
         "host": "for shell: n1 (default), n2 ...",
         "line": "for job: the program of each rank, and its arguments",
-        "ranks": "for job: in all, spread over the hosts in blocks (default: one on each)",
+        "ranks": "for job: number of ranks, spread over the hosts in blocks (default: one on each)",
         "mpi": "for job: openmpi, mpich or impi",
     },
     positional=leading("hosts", "action", "count"),
@@ -212,14 +212,14 @@ def archive(context, results=None, out="", data=False):
     positional=leading_path("model", "results"),
 )
 def model(context, results=None, out="", what_if="", network="", nodes=""):
-    """Cost models of a campaign: fitted on a half of it, judged by the other, moved elsewhere.
+    """Fit cost models to half of a campaign, test them on the other half, predict other machines.
 
-    Prints parameters and errors, and draws measured and modelled times, and scaling curves. Of
-    allreduces between hosts the curves reach to --nodes hosts with the same links.
+    Prints parameters and errors, and draws measured and modelled times, and scaling curves. For a
+    campaign of allreduces between hosts, the curves go up to --nodes hosts with the same links.
 
     Examples:  ./inv run --experiment model && ./inv model
                ./inv run --experiment between_hosts && ./inv model
-               ./inv model docs/data/model.tar.xz --what-if knl --network 100gbit --nodes 10000
+               ./inv model docs/data/cores.json.xz --what-if knl --network 100gbit --nodes 10000
     """
     models.model(results, out, what_if, network, nodes)
 
@@ -239,7 +239,7 @@ def docs(context):
 @command(
     help={
         "first": "results folder or archive of the first campaign",
-        "second": "of the second; ratios are its times over the first's",
+        "second": "results folder or archive of the second campaign; ratios are second / first",
         "other_mpi": "compare although the campaigns hold different MPIs",
         "json": "print JSON instead of tables",
     },

@@ -10,11 +10,11 @@ from experiments.model.environment import ENVIRONMENTS
 @command(
     help={
         "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
-        "env": f"of {','.join(map(str, ENVIRONMENTS))}, or all that can be had; or "
+        "env": f"of {','.join(map(str, ENVIRONMENTS))}, or all: those that this machine can run; "
         "in an emulated machine: vm:MACHINE, vm-docker:MACHINE; on emulated hosts: hosts:4, "
         "hosts:4x100mbit, hosts-charliecloud:4; of a cluster: slurm, slurm-charliecloud ...",
-        "profiles": "of containers: default,tuned,privileged (default: the experiment's)",
-        "layouts": "of containers: one,per-rank,isolated (default: the experiment's)",
+        "profiles": "of containers: default,tuned,privileged, or all (default: the experiment's)",
+        "layouts": "of containers: one,per-rank,isolated, or all (default: the experiment's)",
         "ranks": "rank counts: 2,4",
         "sizes": "bytes per rank: 1KiB:64MiB, 1KiB:64MiB:4 (factor 4) or 1KiB,1MiB",
         "blocks": "paired repetitions",
@@ -22,13 +22,13 @@ from experiments.model.environment import ENVIRONMENTS
         "resume": "complete the campaign in --out (default: the newest), as it was begun",
         "dry_run": "print every command, how long and how much memory; start nothing",
         "emulate_hbw": "emulate HBM on ordinary memory where there is none; results say so",
-        "mpi": "of openmpi,mpich,impi (default: the experiment's)",
+        "mpi": "of openmpi,mpich,impi, or all (default: the experiment's)",
         "external": "references in the same blocks: IMB, a C benchmark (with --mpi impi); threads, "
         "multiprocessing: Python without an MPI",
         "base": "base image, as for build",
         "seed": "seed of all random orders (default: random, and stored)",
         "site": "with --env slurm: a table of ~/.config/hbmcomm/sites.toml (default: the only one)",
-        "nodes": "nodes, which share --ranks equally (--env slurm: default the site's; --mpijob)",
+        "nodes": "with --env slurm (default: the site's) and --mpijob: nodes, with equal shares of --ranks",
         "launcher": "with --env slurm: srun or mpiexec (default: the site's)",
         "time": "with --env slurm: limit of the job (default: the site's, or from the forecast)",
         "python": "an environment of the site, with its MPI, for arms without a container",
