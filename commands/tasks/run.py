@@ -28,7 +28,8 @@ from experiments.model.environment import ENVIRONMENTS
         "base": "base image, as for build",
         "seed": "seed of all random orders (default: random, and stored)",
         "site": "with --env slurm: a table of ~/.config/hbmcomm/sites.toml (default: the only one)",
-        "nodes": "with --env slurm (default: the site's) and --mpijob: nodes, with equal shares of --ranks",
+        "nodes": "with --env slurm (default: the site's) and --mpijob: nodes, which share --ranks "
+        "equally",
         "launcher": "with --env slurm: srun or mpiexec (default: the site's)",
         "time": "with --env slurm: limit of the job (default: the site's, or from the forecast)",
         "python": "an environment of the site, with its MPI, for arms without a container",
