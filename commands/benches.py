@@ -1,6 +1,6 @@
 """`bench`: peers on this machine, thresholds tuned, a stored bench printed again.
 
-Imports pandas in the functions that need it, as stored.py does.
+Imports pandas in the functions that need it: that takes time which other tasks need not pay.
 """
 
 from collections.abc import Mapping

@@ -31,9 +31,9 @@ from plots.draw import (
     drawings,
     encode,
     link_drawings,
-    model_drawings,
     write,
 )
+from plots.figures.models import what_if
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import (
     MPIS,
@@ -46,7 +46,7 @@ from plots.layout.labels import (
     ranks_text,
     transport_name,
 )
-from plots.layout.style import TRANSPORTS
+from plots.layout.style import TRANSPORTS, style
 from plots.tables import cost_models, stored_bench
 from plots.text.answers import answers
 from plots.text.headline import headline
@@ -94,8 +94,7 @@ def refresh(root: Path) -> list[Path]:
         name = path.name.removesuffix(".json.xz")
         models = evaluate(of_bench(path.name, bench))
         parts |= _parts(name, OF_BENCH, bench) | _parts(name, OF_MODELS, models)
-        what_if = partial(model_drawings, models, [whatif.PAPERS])
-        written += _shown(root, name, partial(what_if, whatif.NETWORKS, whatif.MOST_NODES))
+        written += _shown(root, name, partial(_speedups, models))
     for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
         text = page.read_text(encoding="utf-8")
         if _PART.search(text):
@@ -129,6 +128,11 @@ def _shown(
     for drawing in draw() if files else ():
         if isinstance(drawing, Drawing) and f"{name}-{drawing.name}" in files:
             yield write(files[f"{name}-{drawing.name}"], encode(drawing, "svg"))
+
+
+def _speedups(models: Evaluation) -> list[Drawing]:
+    with style(printed=False):
+        return [what_if.speedup(models, whatif.PAPERS)]
 
 
 def _glossary() -> str:

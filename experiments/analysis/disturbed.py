@@ -37,8 +37,8 @@ def sentences(launches: Launches) -> Iterator[str]:
 def shares(launches: Launches) -> pd.DataFrame:
     """By launch, the largest shares of a rank's CPU: `stolen` by a hypervisor, used by `others`.
 
-    Launches that took turns share their CPUs: the ranks of all of them are no others. NaN where
-    the kernel does not count; older launches have no row.
+    Launches that took turns share their CPUs: the time of all their ranks is left out of `others`.
+    NaN where the kernel does not count; older launches have no row.
     """
     numbers = ["seconds", "busy", "own", "stolen"]
     counted = pd.DataFrame(

@@ -36,7 +36,7 @@ def check(environment: Mapping[str, str], asked: Launches) -> None:
             f"{asked.nodes} nodes: submit it with ./inv run, or hold an allocation"
         )
     system, job = found
-    nodes = int(environment.get("SLURM_JOB_NUM_NODES", 0))  # of others it is not known
+    nodes = int(environment.get("SLURM_JOB_NUM_NODES", 0))  # 0: only Slurm says how many
     if 0 < nodes < asked.nodes:
         raise ExperimentsError(
             f"{asked.nodes} nodes were asked for and job {job} has {nodes}: ask for "

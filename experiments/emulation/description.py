@@ -1,6 +1,6 @@
-"""Reads machine descriptions, and refuses those of machines that cannot be.
+"""Reads machine descriptions, and refuses machines that Linux or QEMU cannot have.
 
-Boots nothing and knows nothing of QEMU. A message for a typo names the file, the key and the
+Boots nothing. A message for a typo names the file, the key and the
 nearest valid name.
 """
 

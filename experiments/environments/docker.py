@@ -68,7 +68,7 @@ class Docker:
         return self._job(launch, each, program)
 
     def _job(self, launch: Launch, container: Container, program: Sequence[str]) -> Job:
-        """One rank in each of as many containers.
+        """A container for each rank.
 
         Args:
             container: what all of them are; its name begins theirs and is the network's.

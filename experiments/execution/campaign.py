@@ -73,8 +73,8 @@ def resume(out: Path, stages: Stages) -> list[str]:
         return []
     experiment, request = campaign.experiment, campaign.request
     _check_place(experiment)
-    same_machine.refuse_other_machine(campaign)
     same_machine.refuse_other_code(campaign)
+    same_machine.refuse_other_machine(campaign)
     same_machine.refuse_other_software(campaign, _of_site(experiment, request.python, stages))
     with (
         watchdog.watching(out, stages.say) as lock,

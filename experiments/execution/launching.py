@@ -69,7 +69,7 @@ class LaunchContext:
         """
         ask = self.gone.get(launch.environment)
         if ask and (why := ask(idle)):
-            raise machine_gone(launch, why)
+            raise self.machine_gone(launch, why)
 
     def check(self, launch: Launch, place: Path, command: Command) -> None:
         """Add the command to what a launch wrote; refuse what cannot be compared with others.
@@ -96,13 +96,12 @@ class LaunchContext:
                 )
             return
 
-
-def machine_gone(launch: Launch, why: str) -> MachineGone:
-    """The error for a launch of which a machine is gone."""
-    return MachineGone(
-        f"launch {launch.name} ran on a machine that is gone: {why}\n"
-        f"Finished launches are kept: {RESUME}"
-    )
+    def machine_gone(self, launch: Launch, why: str) -> MachineGone:
+        """The error for a launch of which a machine is gone."""
+        return MachineGone(
+            f"launch {launch.name} ran on a machine that is gone: {why}\n"
+            f"Finished launches are kept: {self.advice}"
+        )
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from experiments.execution.launching import LaunchContext, add_chosen, log_of, machine_gone
+from experiments.execution.launching import LaunchContext, add_chosen, log_of
 from experiments.jobs.channel import START_PATIENCE, Channel
 from experiments.jobs.containers import ContainerRefused
 from experiments.jobs.execute import running
@@ -129,7 +129,7 @@ class Member:
             yield
             return
         except NodeLost as lost:
-            raise machine_gone(self.launch, str(lost)) from lost
+            raise self._context.machine_gone(self.launch, str(lost)) from lost
         except Lost as lost:
             text = f"launch {self.launch.name} {lost}; its log is {self._log}."
             loss = LaunchFailed(

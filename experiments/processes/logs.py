@@ -1,4 +1,4 @@
-"""A log as error messages repeat it."""
+"""What a process has written so far, as a whole or as error messages repeat it."""
 
 from pathlib import Path
 
@@ -7,10 +7,13 @@ def text(log: Path) -> str:
     """All of it; "" where there is no log."""
     try:
         return log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+    except FileNotFoundError:
         return ""
 
 
 def last_lines(log: Path, count: int) -> list[str]:
-    """Up to so many lines, the last of which is not blank; none where there is no log."""
-    return text(log).strip().splitlines()[-count:]
+    """Up to so many lines, the last of which is not blank; none where there is no log to read."""
+    try:
+        return text(log).strip().splitlines()[-count:]
+    except OSError:
+        return []

@@ -105,7 +105,7 @@ def end_marked(mark: str) -> None:
     """
     deadline = time.monotonic() + END_PATIENCE
     while (found := marked(mark) or _marked_later(mark)) and time.monotonic() < deadline:
-        # its memory is freed after its environment
+        # and wait: the kernel frees the memory of a process after its environment is gone
         send(found, signal.SIGKILL, deadline - time.monotonic())
         for process in found:
             remove_job_folder(pid_of(process))

@@ -21,7 +21,8 @@ def wires(cells: pd.DataFrame) -> pd.DataFrame:
         busiest link over the least that it can carry, median over launches; launches.
     """
     frame = cells[(cells["arm"] != TWIN) & cells["wire_s"].notna()]
-    carried = frame.groupby(list(KEYS), sort=True, observed=True)["carried"].median()
-    found = over_launches(frame.assign(median_s=frame["median_s"] / frame["wire_s"]))
+    carried = frame.groupby(list(KEYS), sort=True, observed=True)["carried"].median().reset_index()
+    ratios = frame["median_s"] / frame["wire_s"]  # in the place of seconds, for their intervals
+    found = over_launches(frame.assign(median_s=ratios)).merge(carried, on=list(KEYS))
     names = {"median_s": "over", "low_s": "low", "high_s": "high"}
-    return found.rename(columns=names).assign(carried=carried.to_numpy())[list(COLUMNS)]
+    return found.rename(columns=names)[list(COLUMNS)]

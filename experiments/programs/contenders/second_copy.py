@@ -53,14 +53,22 @@ def load(folder: Path, alias: str) -> ModuleType:
         alias, file, loader=source(alias, file), submodule_search_locations=[str(root)]
     )
     module = sys.modules[alias] = module_from_spec(spec)
+    _forget(root)
     sys.path_hooks.insert(0, hook)
     try:
         spec.loader.exec_module(module)
     except BaseException:
         sys.path_hooks.remove(hook)
+        _forget(root)
         del sys.modules[alias]
         raise
     return module
+
+
+def _forget(root: Path) -> None:
+    """Let the next import from this folder ask the hooks which finder it takes."""
+    for path in [each for each in sys.path_importer_cache if Path(each).is_relative_to(root)]:
+        del sys.path_importer_cache[path]
 
 
 class _Source(SourceFileLoader):

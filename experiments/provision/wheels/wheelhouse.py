@@ -15,7 +15,7 @@ from experiments.model.checkout import BUILD, ROOT
 from experiments.processes import scratch
 from experiments.processes.digest import digest
 from experiments.provision.packages import distro_releases
-from experiments.provision.wheels.mpi import MPI_WHEELS, pip_command, run
+from experiments.provision.wheels.mpi import MPI_WHEELS, REMEDY, pip_command, run
 
 WHEELHOUSES = BUILD / "wheelhouse"
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -28,7 +28,6 @@ TORCH = ("torch", "ninja")
 OF_WORKLOADS = (*TORCH, "grpcio", "protobuf")
 """What ranks of workloads need: torch's groups, and RPC, which other systems use."""
 FOR_TORCH = "torch"
-REMEDY = "the package registry must be within reach; see: pip config list"
 TORCH_REMEDY = (
     "constraints.txt pins PyTorch's wheel for CPUs, which few registries have: let pip find it in "
     "a folder or an index that has it (PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL), then try again"

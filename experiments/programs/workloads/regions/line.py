@@ -18,8 +18,8 @@ class Line:
         """`tensors`: arrays of this rank's own."""
         self.copied, self._tensors = 0, tensors
 
-    def _made(self, data: bytes) -> bytes:
-        """Bytes that have just been made from others."""
+    def _counted(self, data: bytes) -> bytes:
+        """Count bytes that were just copied, and return them."""
         self.copied += len(data)
         return data
 

@@ -110,20 +110,20 @@ class RpcLine(_Queued):
 
     def send(self, number: int) -> None:
         tensor = self._tensors[number]
-        data = self._made(tensor.tobytes())
+        data = self._counted(tensor.tobytes())
         message = self._class(dtype=tensor.dtype.str, shape=tensor.shape, data=data)
         self.copied += len(data)  # a message keeps its own copy
         self._call(message, wait_for_ready=True)
 
     def _serialised(self, message: Any) -> bytes:
-        return self._made(message.SerializeToString())
+        return self._counted(message.SerializeToString())
 
     def _parsed(self, data: bytes) -> Any:
         self.copied += len(data)
         return self._class.FromString(data)
 
     def _take(self, message: Any, _context: Any) -> bytes:
-        self._came.put(self._made(message.data))
+        self._came.put(self._counted(message.data))
         return _ACKNOWLEDGED
 
 
@@ -142,7 +142,7 @@ class TunedRpcLine(_Queued):
             self._acknowledged = push(requests, wait_for_ready=True)
 
     def send(self, number: int) -> None:
-        self._going.put(self._made(self._tensors[number].tobytes()))
+        self._going.put(self._counted(self._tensors[number].tobytes()))
 
     def finish(self) -> None:
         for _ in self._tensors:

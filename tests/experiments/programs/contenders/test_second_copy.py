@@ -5,6 +5,7 @@ import shutil
 import sys
 import uuid
 from collections.abc import Iterator
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
 from textwrap import dedent
 
@@ -91,7 +92,20 @@ def test_a_package_that_fails_leaves_no_trace(package: Path) -> None:
     with pytest.raises(ValueError, match="broken"):
         load(package, "copy_of_it")
     assert sys.path_hooks == before
-    assert "copy_of_it" not in sys.modules
+    assert not {"copy_of_it", "copy_of_it.late"} & sys.modules.keys()
+    (package / "late.py").write_text("NAME = __name__")
+    load(package, "copy_of_that")
+    assert sys.modules["copy_of_that.late"].NAME == "copy_of_that.late"
+
+
+def test_a_folder_that_was_imported_from_before_is_copied_all_the_same(package: Path) -> None:
+    (package / "late.py").write_text("NAME = __name__")
+    sys.path_importer_cache[str(package)] = FileFinder(
+        str(package), (SourceFileLoader, SOURCE_SUFFIXES)
+    )
+    (package / "__init__.py").write_text(f"import {package.name}.late")
+    load(package, "copy_of_it")
+    assert sys.modules["copy_of_it.late"].NAME == "copy_of_it.late"
 
 
 @pytest.mark.ranks
