@@ -66,10 +66,10 @@ def test_a_stretch_of_memory_is_told_apart_from_its_mapping() -> None:
     with mmap.mmap(-1, 200 * 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as whole:
         array = np.frombuffer(whole, "uint8")
         array[: 100 * 4096] = 1
-        before = numa_maps.containing(array.ctypes.data, numa_maps.mappings())
         stretch = array[97 * 4096 + 1 : 101 * 4096]
         found = numa_maps.of_memory(stretch.ctypes.data, stretch.nbytes)
         assert sum(found.values()) == 3 * 4096
         after = numa_maps.containing(array.ctypes.data, numa_maps.mappings())
-        assert (after.start, after.end) == (before.start, before.end), "one mapping again"
+        end = array.ctypes.data + array.nbytes  # the mapping may be longer, as neighbours join it
+        assert after.start <= array.ctypes.data and end <= after.end, "not one mapping again"
         del array, stretch
