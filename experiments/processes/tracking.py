@@ -93,7 +93,7 @@ def terminate_marked(mark: str, patience: float) -> int:
     On SIGTERM a launcher removes its folder below /tmp.
     """
     found = marked(mark)
-    send(found, signal.SIGTERM, patience)
+    signal_and_wait(found, signal.SIGTERM, patience)
     return len(found)
 
 
@@ -106,7 +106,7 @@ def end_marked(mark: str) -> None:
     deadline = time.monotonic() + END_PATIENCE
     while (found := marked(mark) or _marked_later(mark)) and time.monotonic() < deadline:
         # and wait: the kernel frees the memory of a process after its environment is gone
-        send(found, signal.SIGKILL, deadline - time.monotonic())
+        signal_and_wait(found, signal.SIGKILL, deadline - time.monotonic())
         for process in found:
             remove_job_folder(pid_of(process))
 
@@ -203,10 +203,10 @@ def name(pid: int) -> str:
 def end(processes: set[str], patience: float) -> None:
     """SIGTERM, and SIGKILL once they have had so many seconds."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        send(processes, number, patience)
+        signal_and_wait(processes, number, patience)
 
 
-def send(processes: set[str], number: int, patience: float) -> None:
+def signal_and_wait(processes: set[str], number: int, patience: float) -> None:
     """Send a signal, and wait until all have ended or have had so many seconds."""
     for process in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):

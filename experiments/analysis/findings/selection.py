@@ -24,9 +24,9 @@ def usual(frame: pd.DataFrame, *factors: str) -> pd.DataFrame:
     return frame
 
 
-def at(frame: pd.DataFrame, **levels: Any) -> pd.DataFrame:
+def at(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
     """Rows with these levels of factors; an empty frame may have no columns."""
-    for factor, level in levels.items():
+    for factor, level in wanted.items():
         frame = frame if frame.empty else frame[frame[factor] == level]
     return frame
 

@@ -142,7 +142,7 @@ class Hosts:
     def kill(self, name: str) -> None:
         """End a host as a loss of power does: all its processes, its memory, its link."""
         keeper = self._keeper(name)  # ends once the last process of its namespace has ended
-        tracking.send({keeper.process}, signal.SIGKILL, END_PATIENCE)
+        tracking.signal_and_wait({keeper.process}, signal.SIGKILL, END_PATIENCE)
         if tracking.lives(keeper.process):
             raise ExperimentsError(f"process {keeper.pid} does not end; see what it waits for")
 

@@ -73,7 +73,7 @@ class Entrants:
     ) -> None:
         """Make the contenders that are no transport of a pool; their threads may run on `cpus`."""
         self._comm, self._launch = comm, launch
-        self._starter: Any = _with_starter(comm, folder) if launch.spares_peers else None
+        self._starter: Any = _starting_communicator(comm, folder) if launch.spares_peers else None
         self._build: tuple[Any, Pool] | None = None
         self._changed: dict[tuple[str, str], MPI.Intracomm] = {}  # by contender and kind
         self._groups = TorchGroups(comm, folder, cpus)
@@ -201,13 +201,13 @@ def _system(program: str, name: str, comm: MPI.Intracomm, folder: Path) -> Conte
     return made
 
 
-def _with_starter(comm: MPI.Intracomm, folder: Path) -> Any:
+def _starting_communicator(comm: MPI.Intracomm, folder: Path) -> Any:
     """A communicator whose barrier starts the ranks at the same moment; no contender uses it.
 
-    It is one of direct's under every MPI alike: MPICH's own lets two ranks go 1 µs apart, Open
-    MPI's 0.1, and the slowest rank's time would hold that, whatever is timed. It is that of a copy
-    of the library that serves nothing else: after its own barrier, with its code in the caches,
-    direct took 3 % less for 8 bytes than a second build of the same code.
+    The barrier is direct's under every MPI alike: MPICH's own lets two ranks go 1 µs apart, Open
+    MPI's 0.1, and the slowest rank's time would hold that, whatever is timed. A copy of the library
+    that serves nothing else has it: after its own barrier, with its code in the caches, direct took
+    3 % less for 8 bytes than a second build of the same code.
     """
     package = Path(hbmcomm.__file__).parent
     copy = folder / "starter" / package.name

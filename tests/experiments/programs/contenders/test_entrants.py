@@ -42,7 +42,7 @@ def test_groups_of_torch_are_made_where_they_are_asked_for_and_one_may_be_missin
 
     groups = SimpleNamespace(makers=lambda: {"gloo": gloo, "torch": torch})
     monkeypatch.setattr(entrants, "TorchGroups", lambda *_: groups)
-    monkeypatch.setattr(entrants, "_with_starter", lambda *_: None)
+    monkeypatch.setattr(entrants, "_starting_communicator", lambda *_: None)
     launch = schedule(ask(2, peers=peers), 1)[0].launches[0]
     found = entrants.Entrants(MPI.COMM_SELF, launch, tmp_path, {0})
     assert noted == made
