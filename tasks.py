@@ -34,16 +34,22 @@ def paper(context, yes=False, out="", figures=""):
     campaigns.paper(yes, out, figures)
 
 
-@command(help={"marks": "pytest's -m: 'not container' leaves out what needs an engine"})
-def test(context, marks=""):
+@command(
+    help={
+        "marks": "pytest's -m: 'not container' leaves out what needs an engine",
+        "all": "run the long proofs of rare events and other packages' suites too (about an hour)",
+    }
+)
+def test(context, marks="", all=False):
     """The test suite: ruff, mypy and pytest.
 
     Tests that start containers or look at the whole machine run one after the other, the others
     beside each other.
 
-    Example:  ./inv test --marks 'not container and not browser'
+    Examples:  ./inv test --marks 'not container and not browser'
+               ./inv test --all --marks rare
     """
-    project.test(marks)
+    project.test(marks, all)
 
 
 @command(

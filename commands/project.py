@@ -13,11 +13,11 @@ from experiments.provision.engines import engine as docker
 from experiments.provision.images import image, seccomp
 
 
-def test(marks: str) -> None:
-    """Install the tools of the tests, then run them all."""
+def test(marks: str, rare: bool) -> None:
+    """Install the tools of the tests, then run them; `rare`: the long proofs too."""
     test_runner.ensure_tools()
     test_runner.ensure_torch()
-    test_runner.run(test_runner.commands(marks, passthrough.cores()))
+    test_runner.run(test_runner.commands(marks, passthrough.cores(), rare))
 
 
 def doctor(json: bool, tuning: bool, ranks: str) -> None:

@@ -5,8 +5,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -142,33 +140,6 @@ def test_rooms_and_root_files_import_those_before_them_alone(storey: str) -> Non
     assert upward == []
     parts = {floor(module, storey) for module in modules() if module.startswith(f"{storey}.")}
     assert parts == set(floors)
-
-
-def test_no_room_holds_more_files_than_one_can_overlook() -> None:
-    rooms = Counter(room(name) for name, path in modules().items() if path.stem != "__init__")
-    assert {room: count for room, count in rooms.items() if count > 12} == {}
-
-
-def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """The functions of a file, with the number of their lines."""
-    source = path.read_text(encoding="utf-8")
-    if path.suffix == ".py":
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
-        return
-    for found in re.finditer(r"^(\S.*)\n\{\n(?:.*\n)*?\}", source, re.MULTILINE):
-        yield found[1], found[0].count("\n") + 1
-
-
-def test_no_file_and_no_function_is_longer_than_one_can_overlook() -> None:
-    in_c = [path for kind in ("*.c", "*.h", "*.cpp") for path in (ROOT / "hbmcomm").rglob(kind)]
-    sources = [path for path in (*modules().values(), *in_c) if path.name != "_core.c"]
-    files = [(path, len(path.read_text(encoding="utf-8").splitlines())) for path in sources]
-    assert [each for each in files if each[-1] > 350] == []
-    every = [(path, *found) for path in sources for found in functions(path)]
-    assert len(every) > 2000
-    assert [each for each in every if each[-1] > 60] == []
 
 
 def test_ranks_import_no_package_of_the_driver() -> None:

@@ -20,6 +20,8 @@ from experiments.provision.wheels import mpi
 
 ALONE = "container or alone"
 """The marks of tests that run one after the other, in two groups beside each other."""
+RARE = "rare"
+"""The mark of long proofs of rare events, and of whole test suites of other packages."""
 CHEAPER_STARTS = {
     "OPENBLAS_NUM_THREADS": "1",  # NumPy's threads spin for a while, one on each core
     "PYTHONDONTWRITEBYTECODE": "",  # where it is set, each start compiles all modules
@@ -31,14 +33,15 @@ STAMP = ".test-tools"
 TORCH_STAMP = ".test-torch"
 
 
-def commands(marks: str, cores: int) -> list[list[str]]:
+def commands(marks: str, cores: int, rare: bool = False) -> list[list[str]]:
     """What is run with `python -m`, in order.
 
     Args:
         marks: pytest's -m, or "".
         cores: that tests may use.
+        rare: Run the long proofs of rare events too; CI leaves them out.
     """
-    also = f" and ({marks})" if marks else ""
+    also = (f" and ({marks})" if marks else "") + ("" if rare else f" and not {RARE}")
     beside = ["-n", str(cores + 1), "--dist", "worksteal"] if cores > 1 else []
     in_groups = ["-n", "2", "--dist", "loadscope"] if cores > 1 else []
     return [

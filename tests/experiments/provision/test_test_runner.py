@@ -26,9 +26,14 @@ def test_of_a_container(): pass
 def test_of_what_is_left(): pass
 @pytest.mark.browser
 def test_of_a_page(): pass
+@pytest.mark.rare
+def test_of_what_is_rare(): pass
+@pytest.mark.rare
+@pytest.mark.alone
+def test_of_what_is_rare_and_alone(): pass
 def test_of_nothing(): {body}
 """
-CONFIGURATION = "[pytest]\nmarkers =\n    ranks: r\n    container: c\n    browser: b\n"
+CONFIGURATION = "[pytest]\nmarkers =\n    ranks: r\n    container: c\n    browser: b\n    rare: v\n"
 
 
 @pytest.fixture
@@ -40,8 +45,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def parts(marks: str) -> list[list[str]]:
-    return [words for words in test_runner.commands(marks, 1) if words[0] == "pytest"]
+def parts(marks: str, rare: bool = False) -> list[list[str]]:
+    return [words for words in test_runner.commands(marks, 1, rare) if words[0] == "pytest"]
 
 
 def test_what_is_checked_and_in_which_order() -> None:
@@ -49,24 +54,37 @@ def test_what_is_checked_and_in_which_order() -> None:
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
         ["mypy"],
-        ["pytest", "-n", "3", "--dist", "worksteal", "-m", "not (container or alone)"],
-        ["pytest", "-n", "2", "--dist", "loadscope", "-m", "(container or alone)"],
+        ["pytest", "-n", "3", "--dist", "worksteal", "-m", "not (container or alone) and not rare"],
+        ["pytest", "-n", "2", "--dist", "loadscope", "-m", "(container or alone) and not rare"],
+    ]
+    assert [words[-1] for words in parts("", rare=True)] == [
+        "not (container or alone)",
+        "(container or alone)",
     ]
 
 
 def test_the_users_marks_hold_in_both_parts() -> None:
     assert [words[-1] for words in parts("not container or browser")] == [
-        "not (container or alone) and (not container or browser)",
-        "(container or alone) and (not container or browser)",
+        "not (container or alone) and (not container or browser) and not rare",
+        "(container or alone) and (not container or browser) and not rare",
     ]
 
 
 @pytest.mark.parametrize(
-    ("marks", "split"), [("", [3, 2]), ("not container", [3, 1]), ("browser", [1, 0])]
+    ("marks", "rare", "split"),
+    [
+        ("", False, [3, 2]),
+        ("", True, [4, 3]),
+        ("not container", False, [3, 1]),
+        ("browser", False, [1, 0]),
+        ("rare", True, [1, 1]),
+    ],
 )
-def test_no_test_is_in_two_parts_or_in_none(project: Path, marks: str, split: list[int]) -> None:
+def test_no_test_is_in_two_parts_or_in_none(
+    project: Path, marks: str, rare: bool, split: list[int]
+) -> None:
     found = []
-    for words in parts(marks):
+    for words in parts(marks, rare):
         command = [sys.executable, "-m", *words, "-q", "--collect-only"]
         done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
         found.append(sum("::" in line for line in done.stdout.splitlines()))
@@ -83,7 +101,7 @@ def test_a_part_that_fails_is_named_and_the_other_runs_all_the_same(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (project / "test_marked.py").write_text(MARKED.format(body="assert False"))
-    with pytest.raises(ExperimentsError, match=r"pytest -m not \(container or alone\) failed"):
+    with pytest.raises(ExperimentsError, match=r"pytest -m not \(container or alone\) and not rare failed"):
         test_runner.run(parts(""), project)
     assert "2 passed" in capfd.readouterr().out
 
