@@ -5,6 +5,7 @@ enum hbm_status {
     HBM_PENDING,      /* the operation is not complete */
     HBM_UNREADABLE,   /* not a plain array: nothing was done, Python must read the arguments */
     HBM_COPY_FIRST,   /* arrays overlap, or entries are not aligned: nothing was done */
+    HBM_UNSERVED,     /* only MPI can do this call, on every rank: nothing was done */
     HBM_MISMATCH,     /* ranks made different calls at the same point */
     HBM_TRUNCATED,    /* a rank sends more or fewer bytes than the other expects */
     HBM_PEER_DIED,    /* a rank's process has died */
@@ -121,8 +122,8 @@ typedef struct {
     const hbm_part *recv_parts;
     hbm_user_function reduce;   /* for HBM_USER; `function` is its first argument */
     uintptr_t function;
-    uint32_t entry_bytes;       /* for HBM_USER: bytes of one entry; else 0 */
-    uint32_t after_count;       /* the number of unpackings after the call */
+    uint64_t entry_bytes;       /* for HBM_USER: bytes of one entry */
+    uint64_t after_count;       /* the number of unpackings after the call */
     const hbm_unpacking *after;
     const hbm_update *update;   /* of HBM_UPDATE */
 } hbm_call;
@@ -173,11 +174,14 @@ int hbm_reduces(int dtype, int reduction);
 
 hbm_comm *hbm_open(const hbm_setup *setup);
 int hbm_close(hbm_comm *comm);
+/* The offset of this rank's staging buffers in the heap of its ordinary memory, or HBM_NOWHERE. Other
+   ranks may read them after hbm_close(), until they have left or died: the caller frees them then. */
+uint64_t hbm_staging(const hbm_comm *comm);
 void hbm_free(hbm_comm *comm);
 /* After a failure, peers may still write into arrays: hbm_has_held() returns whether memory is held
    back from reuse. Once hbm_all_stopped(), hbm_release_held() releases it. */
 int hbm_all_stopped(const hbm_comm *comm);
-int hbm_has_held(const hbm_comm *comm);
+int hbm_has_held(hbm_comm *comm);
 void hbm_release_held(hbm_comm *comm);
 int hbm_failure_of(const hbm_comm *comm, hbm_failure *failure);
 int hbm_awaited(const hbm_comm *comm); /* the rank that this one waits for, or waited for last */
@@ -185,7 +189,8 @@ uint64_t hbm_link_bytes(const hbm_comm *comm);
 
 /* Blocking calls. */
 int hbm_run(hbm_comm *comm, const hbm_call *call);
-int hbm_must_copy(hbm_comm *comm, const hbm_call *call); /* would it return HBM_COPY_FIRST? */
+int hbm_check(hbm_comm *comm, const hbm_call *call); /* HBM_OK, HBM_COPY_FIRST or HBM_UNSERVED */
+int hbm_serves(const hbm_call *call, int ranks); /* whether it is served, as every rank decides */
 
 /* Reduces the call's `count` entries of each input, in this process alone, in the order of the
    inputs. `out` may be one of them. */

@@ -26,8 +26,20 @@
 #define COLOURS 32    /* ranks with posts in different cache sets */
 
 /* Progress of a rank in call s: (s << STEP_BITS | steps); never decreases. */
+#ifndef STEP_BITS
 #define STEP_BITS 20
+#endif
 #define LAST_STEP ((1u << STEP_BITS) - 1)
+#define MOST_PIECES (LAST_STEP / 2 - 1) /* of one message: a piece has at most two steps */
+
+/* Tests lower the limits of lengths: a build with -DHBM_SHRINK=64 -DSTEP_BITS=8 reaches all of them
+   with messages of a few hundred kilobytes. */
+#ifndef HBM_SHRINK
+#define HBM_SHRINK 1
+#endif
+#define KIB (1024 / HBM_SHRINK)
+#define STAGING_BYTES (4096 * KIB)
+#define STAGING_DEPTH 4 /* the least number of buffers of a sender */
 
 typedef struct {
     _Alignas(LINE) _Atomic uint64_t value;
@@ -39,7 +51,7 @@ typedef struct {
     _Alignas(LINE) _Atomic uint64_t sequence;
     _Atomic uint64_t chain; /* hash of all calls so far, this one included */
     uint64_t send, recv;    /* offsets or addresses: `flags` decides */
-    uint32_t flags, spare;
+    uint32_t flags, room;   /* room: bytes of a piece in its staging buffers */
     uint64_t bytes;         /* of the offered data */
     _Alignas(16) unsigned char data[INLINE_BYTES];
     HOPS_OF_POST

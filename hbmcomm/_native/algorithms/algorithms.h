@@ -26,9 +26,11 @@ int hbm_broadcast(hbm_operation *o);
 int hbm_reduce_agreed(hbm_operation *o);
 int hbm_reduce_flat(hbm_operation *o);
 int hbm_reduce_pair(hbm_operation *o);
+int hbm_pair_has_room(const hbm_operation *o); /* whether it can do this call */
 int hbm_reduce_staged(hbm_operation *o);
 /* by_nodes.c */
 int hbm_reduce_by_nodes(hbm_operation *o);
+int hbm_nodes_have_room(const hbm_operation *o); /* whether it can do this call */
 int hbm_allgather_by_nodes(hbm_operation *o);
 /* reduce_scatter.c */
 int hbm_reduce_scatter(hbm_operation *o);

@@ -14,11 +14,12 @@
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
 #include "communicator/bell.h"
+#include "rendezvous/pieces.h"
 #include "rendezvous/post_offer.h"
 #include "rendezvous/posts.h"
 #include "rendezvous/rendezvous.h"
 
-#define LEAST_PIECE (16 * 1024)
+#define LEAST_PIECE (16 * KIB)
 
 enum { BEGINNING, MEETING, FINDING, COPYING, ENDING, SHARED };
 
@@ -28,7 +29,7 @@ static uint64_t piece_of(const hbm_operation *o)
     uint64_t most = o->comm->tuning.piece_bytes, quarter = o->block / 4 / LINE * LINE;
     if (quarter < LEAST_PIECE)
         quarter = LEAST_PIECE;
-    return quarter < most ? quarter : most;
+    return room_for(o, o->block, quarter < most ? quarter : most);
 }
 
 static int leader_of(const hbm_operation *o, int node)

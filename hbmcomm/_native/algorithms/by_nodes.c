@@ -87,18 +87,38 @@ static int find(hbm_operation *o, int rank, hbm_part part, char **send, char **r
 
 /* ---- reducing ---- */
 
-static void begin_pieces(hbm_operation *o)
+static uint64_t longest_segment(const hbm_operation *o)
 {
-    const hbm_comm *c = o->comm;
-    uint64_t longest = 0, most = 0;
+    uint64_t longest = 0;
+    for (int r = 0; r < o->comm->size; r++)
+        longest = segment_of(o, r).bytes > longest ? segment_of(o, r).bytes : longest;
+    return longest;
+}
+
+/* The length of the pieces: all of a segment, or what fits in staging buffers. */
+static uint64_t room_of(const hbm_operation *o, uint64_t longest)
+{
+    uint64_t most = 0, grain = LINE * entry_bytes(&o->call);
+    if (is_allreduce(o))
+        return longest + 1;
     for (int n = 0; n < nodes(o)->count; n++) {
-        uint64_t m = (uint64_t)part_size(nodes(o), n), segments = ((uint64_t)c->size + m - 1) / m;
+        uint64_t ranks = (uint64_t)o->comm->size, m = (uint64_t)part_size(nodes(o), n);
+        uint64_t segments = (ranks + m - 1) / m;
         most = segments > most ? segments : most;
     }
-    for (int r = 0; r < c->size; r++)
-        longest = segment_of(o, r).bytes > longest ? segment_of(o, r).bytes : longest;
-    uint64_t grain = LINE * entry_bytes(&o->call);
-    o->room = is_allreduce(o) ? longest + 1 : STAGING_BYTES / most / grain * grain;
+    return STAGING_BYTES / most / grain * grain;
+}
+
+int hbm_nodes_have_room(const hbm_operation *o)
+{
+    uint64_t longest = longest_segment(o), room = room_of(o, longest);
+    return room && longest / room < MOST_PIECES;
+}
+
+static void begin_pieces(hbm_operation *o)
+{
+    uint64_t longest = longest_segment(o);
+    o->room = room_of(o, longest);
     o->pieces = (longest + o->room - 1) / o->room;
 }
 

@@ -93,14 +93,13 @@ static int consume(hbm_operation *o)
         return HBM_OK;
     for (; o->peer < c->size; o->peer++) {
         int sender = next_of(o, o->peer);
-        const void *from = NULL;
-        uint64_t bytes = 0;
-        int status = is_sender(o, sender) ? hbm_find_piece(o, sender, &from, &bytes) : HBM_OK;
+        staged_piece piece = {.bytes = 0};
+        int status = is_sender(o, sender) ? hbm_find_piece(o, sender, &piece) : HBM_OK;
         if (status)
             return status;
-        char *to = (char *)o->call.recv + part_from(o, sender).offset + o->piece * o->room;
-        copy_staged(o, to, from, bytes);
-        count_from(c, sender, bytes);
+        char *to = (char *)o->call.recv + part_from(o, sender).offset + piece.offset;
+        copy_staged(o, to, piece.from, piece.bytes);
+        count_from(c, sender, piece.bytes);
     }
     hbm_signal_consumed(o);
     return HBM_OK;
@@ -178,7 +177,9 @@ int hbm_exchange(hbm_operation *o)
                 return status;
         }
         o->reads_memory = (o->seen & (BY_REFERENCE | IN_STAGING)) != 0;
-        hbm_begin_pieces(o);
+        status = hbm_begin_pieces(o);
+        if (status)
+            return status;
         o->stage = PRODUCING;
         o->peer = 0;
         /* fall through */

@@ -55,7 +55,8 @@ hbm_comm *hbm_open(const hbm_setup *setup)
     size_t n = (size_t)setup->size;
     hbm_comm *c = calloc(1, sizeof *c);
     /* a single rank has two outputs: its array and its staging buffer */
-    size_t each = sizeof *c->peers + sizeof *c->known + sizeof *c->in + sizeof *c->out;
+    size_t each = sizeof *c->peers + sizeof *c->known + sizeof *c->in + sizeof *c->out
+                  + sizeof *c->sleepers;
     void *lists = calloc(n + 1, each);
     if (!c || !lists
         || !hbm_group_ranks(&c->groups, setup->rank, setup->size, setup->peers,
@@ -68,6 +69,7 @@ hbm_comm *hbm_open(const hbm_setup *setup)
     c->known = (uint64_t *)(c->peers + n);
     c->in = (const void **)(c->known + n);
     c->out = (void **)(c->in + n);
+    c->sleepers = (int *)(c->out + n + 1);
     c->rank = setup->rank;
     c->size = setup->size;
     c->oversubscribed = setup->oversubscribed;
@@ -76,6 +78,7 @@ hbm_comm *hbm_open(const hbm_setup *setup)
     c->heap = setup->staging;
     c->arrays = setup->arrays;
     c->staging = HBM_NOWHERE;
+    c->most_room = most_room_of(c->size);
     c->forks = hbm_forks();
     atomic_store_explicit(&c->references, 1, memory_order_relaxed);
     find_peers(c, setup);
@@ -97,6 +100,8 @@ void hbm_release(hbm_comm *c)
 }
 
 void hbm_free(hbm_comm *c) { hbm_release(c); }
+
+uint64_t hbm_staging(const hbm_comm *c) { return c->staging; }
 
 uint64_t hbm_link_bytes(const hbm_comm *c) { return c->link_bytes; }
 

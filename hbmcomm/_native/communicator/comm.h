@@ -38,7 +38,10 @@ struct hbm_operation {
     int is_in_flight;
     _Atomic int references;    /* from its owner, its queue while in flight, and MPI's request */
     _Atomic uint64_t request;  /* MPI's handle for it; 0: none */
-    _Atomic uint16_t uses;     /* how often its memory has served hbm_start_once() */
+    int is_unended;            /* the main thread must end its request (requests.c) */
+    hbm_operation *next_unended;
+    uint64_t index;            /* of its memory in the pool */
+    _Atomic uint64_t uses;     /* how often its memory has served hbm_start_once() */
 };
 
 /* The word that a rank waits for. */
@@ -69,6 +72,7 @@ struct hbm_comm {
     int roots[SLOTS];
     hbm_heap *heap;             /* this rank's ordinary memory, which holds its staging buffers */
     uint64_t staging;           /* their offset in it */
+    uint64_t most_room;         /* as most_room_of() */
     uint64_t staged;            /* pieces put into them so far */
     uint64_t reduced;           /* buffers of them that reductions have filled so far */
     hbm_heap *arrays;
@@ -87,14 +91,24 @@ struct hbm_comm {
     uint64_t looked;            /* time of the last check whether that word can still come */
     int ring_later;             /* words were stored since the last hbm_ring() */
     _Atomic int lock, references;
+    int *sleepers;              /* by rank: threads of this process that sleep on it */
+    atomic_flag counting;       /* guards `sleepers` and the byte of this rank in `asleep` */
     _Atomic int in_flight;         /* operations in flight outside blocking calls */
     int is_listed;
+    uint64_t number_listed;        /* in the list of in_flight.c: the first has the highest */
     hbm_comm *next_listed;
     unsigned forks;
     int is_closed;
     hbm_failure failure;
     COUNTERS
 };
+
+/* Bytes of a piece, and of an entry, for which staging buffers have room in any call: a sender may
+   have a buffer for each rank, and a piece is lengthened by at most an entry (pieces.h). */
+static inline uint64_t most_room_of(int ranks)
+{
+    return STAGING_BYTES / STAGING_DEPTH / 2 / (uint64_t)ranks;
+}
 
 /* Drops one reference to a communicator; the last one frees it. */
 void hbm_release(hbm_comm *c);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "communicator/bell.h"
+#include "communicator/lock.h"
 
 /* Shows others that this rank no longer accesses their arrays. */
 static void mark_stopped(hbm_comm *c)
@@ -166,13 +167,31 @@ void hbm_hold_back(hbm_operation *o)
     c->held = h;
 }
 
-int hbm_has_held(const hbm_comm *c) { return c->held != NULL; }
+/* The communicator is locked while `held` is read or changed; a child of a fork releases nothing. */
+static struct held *take_held(hbm_comm *c)
+{
+    if (hbm_enter_wait(c))
+        return NULL;
+    struct held *all = c->held;
+    c->held = NULL;
+    hbm_unlock(c);
+    return all;
+}
 
+int hbm_has_held(hbm_comm *c)
+{
+    if (hbm_enter_wait(c))
+        return 0;
+    int has = c->held != NULL;
+    hbm_unlock(c);
+    return has;
+}
+
+/* Two threads may call this at once: each releases what it has taken. */
 void hbm_release_held(hbm_comm *c)
 {
-    while (c->held) {
-        struct held *h = c->held;
-        c->held = h->next;
+    for (struct held *h = take_held(c), *next; h; h = next) {
+        next = h->next;
         hbm_heap_release(c->arrays, h->id);
         free(h);
     }

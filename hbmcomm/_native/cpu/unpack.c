@@ -16,6 +16,6 @@ static void unpack(const hbm_unpacking *u)
 
 void hbm_unpack(const hbm_call *call)
 {
-    for (uint32_t i = 0; i < call->after_count; i++)
+    for (uint64_t i = 0; i < call->after_count; i++)
         unpack(&call->after[i]);
 }

@@ -30,6 +30,7 @@ struct hbm_heap {
     uint64_t *populated;    /* bits, one for each step */
     uint64_t idle;          /* populated steps that are free from end to end */
     uint64_t keep;          /* bytes of them that stay populated */
+    unsigned pause, longest_pause; /* calls until the next attempt to remove steps, after a refusal */
     held_range *holds;
     uint64_t held, holds_allocated, ids;
 };

@@ -15,20 +15,21 @@
 #include "cpu/bitmap.h"
 
 #define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, since Linux 5.14 */
+#define MOST_PAUSE 1024
 
-/* Finds the highest run of idle steps, at most `most` of them. Returns the free extent that it is
-   in, or 0. */
-static uint32_t last_idle(const hbm_heap *h, uint64_t most, uint64_t *from, uint64_t *to)
+/* Finds the highest run of idle steps below step `below`, at most `most` of them. Returns the free
+   extent that it is in, or 0. */
+static uint32_t last_idle(const hbm_heap *h, uint64_t below, uint64_t most, uint64_t *from,
+                          uint64_t *to)
 {
-    uint64_t below = h->bytes / h->step;
     for (;;) {
         uint64_t end = find_last_step(h->populated, 0, below, 1);
         if (!end)
             return 0;
         uint32_t at = hbm_extents_at(&h->extents, (end - 1) * h->step);
         const extent *e = &h->extents.all[at];
-        if (e->state == EXTENT_FREE && e->end >= end * h->step) {
-            uint64_t first = round_up(e->start, h->step) / h->step;
+        uint64_t first = round_up(e->start, h->step) / h->step;
+        if (e->state == EXTENT_FREE && e->end >= end * h->step && first < end) {
             uint64_t run = find_last_step(h->populated, first, end, 0);
             *from = end - run > most ? end - most : run;
             *to = end;
@@ -38,13 +39,21 @@ static uint32_t last_idle(const hbm_heap *h, uint64_t most, uint64_t *from, uint
     }
 }
 
+/* The kernel refuses to remove memory that is locked, or whose file cannot have holes. Such steps stay
+   populated and lower ones are tried. A refusal may be for ever, so the next attempts are ever
+   rarer. */
 void hbm_heap_trim(hbm_heap *h)
 {
-    uint64_t from, to;
-    while (h->keep != KEEP_ALL && h->idle > h->keep / h->step) {
+    uint64_t from, to, below = h->bytes / h->step, refused_steps = 0;
+    if (h->keep != KEEP_ALL && h->idle > h->keep / h->step && h->pause) {
+        h->pause--;
+        return;
+    }
+    while (h->keep != KEEP_ALL && h->idle > h->keep / h->step + refused_steps) {
         if (hbm_extents_reserve(&h->extents))
             return;
-        uint32_t at = last_idle(h, h->idle - h->keep / h->step, &from, &to);
+        uint64_t most = h->idle - h->keep / h->step - refused_steps;
+        uint32_t at = last_idle(h, below, most, &from, &to);
         if (!at)
             return;
         uint64_t start = from * h->step, bytes = (to - from) * h->step;
@@ -53,11 +62,21 @@ void hbm_heap_trim(hbm_heap *h)
         pthread_mutex_unlock(&h->lock);
         int refused = madvise((void *)(h->address + start), bytes, MADV_REMOVE);
         pthread_mutex_lock(&h->lock);
-        if (refused) { /* the range is locked in memory, or its file cannot have holes */
+        if (refused) {
             mark_steps(h->populated, from, to, 1);
-            h->keep = KEEP_ALL;
+            below = from;
+            refused_steps += to - from;
+            h->longest_pause = h->longest_pause ? 2 * h->longest_pause : 1;
+            h->longest_pause = h->longest_pause < MOST_PAUSE ? h->longest_pause : MOST_PAUSE;
+            h->pause = h->longest_pause;
+        } else {
+            h->longest_pause = 0;
         }
-        hbm_heap_make_free(h, hbm_extents_at(&h->extents, start));
+        at = hbm_extents_at(&h->extents, start);
+        if (hbm_heap_is_held(h, &h->extents.all[at]))
+            h->extents.all[at].state = EXTENT_PARKED; /* it was held while the lock was free */
+        else
+            hbm_heap_make_free(h, at);
     }
 }
 
@@ -78,6 +97,7 @@ int hbm_heap_keep(hbm_heap *h, uint64_t bytes)
         return ECHILD;
     pthread_mutex_lock(&h->lock);
     h->keep = bytes;
+    h->pause = 0;
     hbm_heap_trim(h);
     pthread_mutex_unlock(&h->lock);
     return 0;

@@ -21,7 +21,7 @@ typedef struct { long double value; int index; } longdouble_int;
 
 static inline uint64_t entry_bytes(const hbm_call *call)
 {
-    return call->entry_bytes ? call->entry_bytes : hbm_dtype_size(call->dtype);
+    return call->reduction == HBM_USER ? call->entry_bytes : hbm_dtype_size(call->dtype);
 }
 
 #endif

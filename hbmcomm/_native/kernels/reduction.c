@@ -173,6 +173,6 @@ int hbm_combine(const hbm_call *call, const void *const *in, int ins, void *cons
 
 int hbm_fold(const hbm_call *call, const void *const *in, int ins, void *out)
 {
-    uint64_t bytes = call->count * hbm_dtype_size(call->dtype);
+    uint64_t bytes = call->count * entry_bytes(call);
     return hbm_combine(call, in, ins, &out, 1, 0, bytes, IN_ORDER);
 }

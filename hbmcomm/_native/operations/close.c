@@ -8,7 +8,10 @@
 #include "waiting/progress.h"
 
 /* Ranks that still wait for this one see that it has left; its own calls are refused. The segments
-   may be unmapped after this, unless another thread is inside a call (HBM_BUSY). */
+   may be unmapped after this, unless another thread is inside a call (HBM_BUSY).
+
+   The control block and the staging buffers stay: a slower rank may still read them, in a call that
+   this rank has completed. The caller frees them once all ranks have left or died. */
 int hbm_close(hbm_comm *c)
 {
     int status = hbm_enter_call(c);
@@ -19,9 +22,6 @@ int hbm_close(hbm_comm *c)
         hbm_blame(c, HBM_CLOSED, c->rank);
         hbm_progress(c);
         hbm_unlist(c);
-        if (c->staging != HBM_NOWHERE)
-            hbm_heap_free(c->heap, c->staging);
-        c->staging = HBM_NOWHERE;
     }
     c->ring_later = 0; /* hbm_blame() has rung; the words may belong to another communicator now */
     hbm_leave_call(c);

@@ -5,16 +5,17 @@
 #include "cpu/clock.h"
 #include "waiting/in_flight.h"
 #include "communicator/lock.h"
+#include "cpu/fork.h"
 #include "operations/mpi_hooks.h"
 #include "waiting/mpi_table.h"
 #include "operations/operation.h"
+#include "waiting/pool.h"
 #include "waiting/progress.h"
 #include "waiting/requests.h"
 #include "waiting/wait.h"
 
 #define LOOKS 64        /* between two reads of the clock */
 #define LOOK_FOR_NS 500
-#define ADDRESS_BITS 48 /* of an operation's number; the bits above count the uses of its memory */
 
 /* Spins for about as long as it takes to make an MPI request and complete it: ranks that start
    together complete a short operation in less. Returns whether nothing arrived. */
@@ -34,6 +35,7 @@ static int spins_in_vain(const hbm_comm *c)
 int hbm_start(hbm_operation *o, uintptr_t request)
 {
     hbm_comm *c = o->comm;
+    hbm_end_requests();
     int status = hbm_enter_start(c);
     if (status)
         return status;
@@ -68,6 +70,7 @@ int hbm_test(hbm_operation *o, uintptr_t request)
 {
     if (!o)
         return HBM_OK;
+    hbm_end_requests();
     if (status_of(o) == HBM_PENDING)
         hbm_progress_others(NULL);
     if (status_of(o) == HBM_PENDING)
@@ -89,6 +92,7 @@ int hbm_wait(hbm_operation *o, uintptr_t request)
         status = hbm_complete(o);
         hbm_leave_wait(o->comm);
     }
+    hbm_end_requests();
     if (status != HBM_PENDING)
         hbm_free_request(o, request);
     return status;
@@ -98,13 +102,16 @@ int hbm_wait(hbm_operation *o, uintptr_t request)
 
 uint64_t hbm_start_once(hbm_comm *c, const hbm_call *call, uintptr_t request)
 {
-    hbm_operation *o = !call || (request && !hbm_serves_requests()) ? NULL : hbm_new(c, call);
-    if (!o)
+    if (!c || !call || (request && !hbm_serves_requests()))
         return HBM_UNREADABLE;
+    if (c->forks != hbm_forks())
+        return HBM_FORKED;
+    hbm_operation *o = hbm_new(c, call);
+    if (!o)
+        return HBM_NO_MEMORY;
     int status = hbm_start(o, request);
     if (status == HBM_PENDING)
-        return (uint64_t)(uintptr_t)o
-               | (uint64_t)atomic_load_explicit(&o->uses, memory_order_relaxed) << ADDRESS_BITS;
+        return hbm_number_of(o);
     hbm_drop(o);
     return (uint64_t)status;
 }
@@ -115,17 +122,9 @@ uint64_t hbm_start_plan(uintptr_t plan, uintptr_t request)
     return p ? hbm_start_once(p->comm, p->call, request) : HBM_UNREADABLE;
 }
 
-/* The operation of a number. NULL: it was complete and its status was returned. */
-static hbm_operation *numbered(uint64_t number)
-{
-    hbm_operation *o = (hbm_operation *)(uintptr_t)(number & ((UINT64_C(1) << ADDRESS_BITS) - 1));
-    uint64_t uses = o ? atomic_load_explicit(&o->uses, memory_order_relaxed) : 0;
-    return uses == number >> ADDRESS_BITS ? o : NULL;
-}
-
 void hbm_drop_once(uint64_t operation)
 {
-    hbm_operation *o = numbered(operation);
+    hbm_operation *o = hbm_numbered(operation);
     if (!o)
         return;
     atomic_fetch_add_explicit(&o->uses, 1, memory_order_relaxed);
@@ -134,7 +133,7 @@ void hbm_drop_once(uint64_t operation)
 
 int hbm_test_once(uint64_t operation, uintptr_t request)
 {
-    int status = hbm_test(numbered(operation), request);
+    int status = hbm_test(hbm_numbered(operation), request);
     if (!status)
         hbm_drop_once(operation);
     return status;
@@ -142,7 +141,7 @@ int hbm_test_once(uint64_t operation, uintptr_t request)
 
 int hbm_wait_once(uint64_t operation, uintptr_t request)
 {
-    int status = hbm_wait(numbered(operation), request);
+    int status = hbm_wait(hbm_numbered(operation), request);
     if (!status)
         hbm_drop_once(operation);
     return status;

@@ -126,13 +126,65 @@ static int is_in_arena(const hbm_operation *o, uintptr_t address, uint64_t bytes
     return *offset < own->array_bytes && bytes <= own->array_bytes - *offset;
 }
 
+static uint64_t longest_part(const hbm_part *parts, int count)
+{
+    uint64_t most = 0;
+    for (int i = 0; parts && i < count; i++)
+        most = parts[i].bytes > most ? parts[i].bytes : most;
+    return most;
+}
+
+/* The longest block of a call, if every rank knows it, else 0. */
+static uint64_t common_length(const hbm_call *call, int ranks, uint64_t block)
+{
+    switch (call->operation) {
+    case HBM_REDUCE_SCATTER:
+        return longest_part(call->send_parts, ranks);
+    case HBM_ALLGATHERV:
+        return longest_part(call->recv_parts, ranks);
+    case HBM_GATHERV:
+    case HBM_SCATTERV:
+    case HBM_ALLTOALLV:
+        return 0;
+    default:
+        return block;
+    }
+}
+
+/* Whether pieces of the call have room in staging buffers, `most_room` bytes, and a number for each
+   of their steps. Every rank decides the same, from what all of them know. */
+static int is_served(const hbm_call *call, int ranks, uint64_t most_room, uint64_t *block)
+{
+    uint64_t entry = entry_bytes(call);
+    if (call->reduction == HBM_USER && (!entry || entry > most_room))
+        return 0;
+    return !__builtin_mul_overflow(call->count, entry, block)
+           && common_length(call, ranks, *block) / MOST_PIECES < most_room;
+}
+
+int hbm_serves(const hbm_call *call, int ranks)
+{
+    uint64_t block;
+    return is_served(call, ranks, most_room_of(ranks), &block);
+}
+
+/* Sets the bytes that this rank sends and receives. Anything but HBM_OK: the call cannot begin. */
+static int check(hbm_operation *o, uint64_t *sent, uint64_t *received)
+{
+    if (!is_served(&o->call, o->comm->size, o->comm->most_room, &o->block))
+        return HBM_UNSERVED;
+    *sent = sent_bytes(o);
+    *received = received_bytes(o);
+    return is_awkward(o, *sent, *received) ? HBM_COPY_FIRST : HBM_OK;
+}
+
 int hbm_prepare(hbm_operation *o)
 {
     hbm_comm *c = o->comm;
-    o->block = o->call.count * entry_bytes(&o->call);
-    uint64_t sent = sent_bytes(o), received = received_bytes(o);
-    if (is_awkward(o, sent, received))
-        return HBM_COPY_FIRST;
+    uint64_t sent, received;
+    int status = check(o, &sent, &received);
+    if (status)
+        return status;
     o->sends_from_arena = is_in_arena(o, o->call.send, sent, &o->send_at);
     o->receives_in_arena = is_in_arena(o, o->call.recv, received, &o->recv_at);
     o->received = received;
@@ -140,16 +192,19 @@ int hbm_prepare(hbm_operation *o)
     atomic_store_explicit(&o->status, HBM_PENDING, memory_order_relaxed);
     o->sequence = o->piece = o->pieces = 0;
     o->stage = o->peer = o->step = 0;
+    o->room = 0;
     o->flags = o->offer = o->seen = o->hops = 0;
     o->advance = hbm_path(o);
     return c->failure.status;
 }
 
-int hbm_must_copy(hbm_comm *c, const hbm_call *call)
+int hbm_check(hbm_comm *c, const hbm_call *call)
 {
+    if (!c)
+        return HBM_UNREADABLE;
     hbm_operation o = {.comm = c, .call = *call};
-    o.block = call->count * entry_bytes(call);
-    return is_awkward(&o, sent_bytes(&o), received_bytes(&o));
+    uint64_t sent, received;
+    return check(&o, &sent, &received);
 }
 
 /* ---- blocking ---- */

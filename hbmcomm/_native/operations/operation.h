@@ -4,8 +4,8 @@
 
 #include "communicator/comm.h"
 
-/* Sets all fields that the call decides. HBM_COPY_FIRST: the call cannot begin with these
-   arrays. */
+/* Sets all fields that the call decides. HBM_COPY_FIRST: the call cannot begin with these arrays.
+   HBM_UNSERVED: it cannot begin on any rank. */
 int hbm_prepare(hbm_operation *o);
 
 #endif

@@ -145,10 +145,14 @@ int hbm_push(hbm_comm *c, const hbm_update *u, uint64_t first, uint64_t count)
     int status = hbm_enter_start(c);
     if (status)
         return status;
-    for (uint64_t key = first; key < first + count && key < u->keys; key++)
-        atomic_store_explicit((_Atomic uint64_t *)u->ready + key, u->step, memory_order_release);
-    c->ring_later = 1;
-    hbm_progress(c);
+    if (!c->failure.status) { /* after it was closed its memory may be another's */
+        for (uint64_t key = first; key < first + count && key < u->keys; key++)
+            atomic_store_explicit((_Atomic uint64_t *)u->ready + key, u->step,
+                                  memory_order_release);
+        c->ring_later = 1;
+        hbm_progress(c);
+    }
+    status = c->failure.status;
     hbm_leave_wait(c);
-    return c->failure.status;
+    return status;
 }

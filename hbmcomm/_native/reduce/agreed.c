@@ -9,7 +9,8 @@
 static int goes_by_nodes(const hbm_operation *o)
 {
     return o->comm->groups.nodes.count > 1
-           && o->block * (uint64_t)o->comm->size >= o->comm->tuning.by_node_bytes;
+           && o->block * (uint64_t)o->comm->size >= o->comm->tuning.by_node_bytes
+           && hbm_nodes_have_room(o);
 }
 
 int hbm_agrees(const hbm_operation *o)
@@ -22,7 +23,8 @@ static int is_pair(const hbm_operation *o)
 {
     const hbm_comm *c = o->comm;
     return c->size == 2 && !c->oversubscribed && o->call.reduction != HBM_USER
-           && (o->call.operation == HBM_REDUCE || o->block <= c->tuning.pair_bytes);
+           && (o->call.operation == HBM_REDUCE || o->block <= c->tuning.pair_bytes)
+           && hbm_pair_has_room(o);
 }
 
 advance hbm_agreed_path(const hbm_operation *o)

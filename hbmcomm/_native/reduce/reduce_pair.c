@@ -10,7 +10,6 @@
    with the next buffer, as in pieces.c. */
 #include "algorithms/algorithms.h"
 #include "communicator/bell.h"
-#include "kernels/dtype.h"
 #include "rendezvous/pieces.h"
 #include "kernels/reduction.h"
 #include "rendezvous/rendezvous.h"
@@ -20,6 +19,11 @@
 enum { BEGINNING, COPYING };
 
 static uint64_t buffers(const hbm_operation *o) { return RING / o->room; }
+
+int hbm_pair_has_room(const hbm_operation *o)
+{
+    return room_for(o, o->block, overlapping_piece(o->block)) <= RING / AHEAD;
+}
 
 static uint64_t offset_of(const hbm_operation *o, uint64_t piece)
 {
@@ -75,7 +79,7 @@ int hbm_reduce_pair(hbm_operation *o)
         status = gives ? hbm_allocate_staging(o) : HBM_OK;
         if (status)
             return status;
-        o->room = overlapping_piece(o->block); /* whole entries of every dtype */
+        o->room = room_for(o, o->block, overlapping_piece(o->block));
         o->pieces = (o->block + o->room - 1) / o->room;
         o->given = 0;
         o->stage = COPYING;

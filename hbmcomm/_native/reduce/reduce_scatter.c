@@ -56,14 +56,13 @@ static int reduce_piece(hbm_operation *o)
         c->in[o->peer] = o->peer == c->rank ? own_block(o) : c->out[o->peer];
         if (c->in[o->peer] || !bytes)
             continue;
-        const void *from = NULL;
-        uint64_t staged;
-        int status = hbm_find_piece(o, o->peer, &from, &staged);
+        staged_piece piece;
+        int status = hbm_find_piece(o, o->peer, &piece);
         if (status)
             return status;
-        if (staged != bytes)
+        if (piece.offset != at || piece.bytes != bytes)
             return hbm_blame(c, HBM_UNTRUSTED, o->peer);
-        c->in[o->peer] = (const char *)from - at; /* reduce_into() adds the offset `at` */
+        c->in[o->peer] = (const char *)piece.from - at; /* reduce_into() adds the offset `at` */
     }
     void *out = (void *)o->call.recv;
     int status = reduce_into(o, c->size, &out, 1, at, bytes, how_to_reduce(o, bytes));
@@ -72,13 +71,13 @@ static int reduce_piece(hbm_operation *o)
 }
 
 /* Divides what others stage for this rank, and its own block, into pieces. */
-static void divide(hbm_operation *o)
+static int divide(hbm_operation *o)
 {
-    hbm_begin_pieces(o);
-    if (!((o->seen | o->offer) & IN_STAGING))
-        o->room = o->block + !o->block; /* the whole block is one piece */
-    if (o->pieces * o->room < o->block)
+    int status = hbm_begin_pieces(o), staged = ((o->seen | o->offer) & IN_STAGING) != 0;
+    o->room = staged ? hbm_piece_room(o) : o->block + !o->block; /* else it is one piece */
+    if (o->pieces < (o->block + o->room - 1) / o->room)
         o->pieces = (o->block + o->room - 1) / o->room;
+    return status;
 }
 
 int hbm_reduce_scatter(hbm_operation *o)
@@ -114,7 +113,9 @@ int hbm_reduce_scatter(hbm_operation *o)
                 return status;
             count_from(c, o->peer, o->block);
         }
-        divide(o);
+        status = divide(o);
+        if (status)
+            return status;
         o->stage = PRODUCING;
         o->peer = 0;
         /* fall through */

@@ -13,13 +13,15 @@
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
 #include "kernels/reduction.h"
+#include "rendezvous/pieces.h"
 #include "rendezvous/rendezvous.h"
 #include "rendezvous/slices.h"
 
-#define PIECE (256 * 1024)
+#define PIECE (256 * KIB)
 #define BUFFERS 4 /* the least number of them */
 
-_Static_assert(BUFFERS * PIECE <= STAGING_BYTES, "the staging buffers are too small");
+_Static_assert(BUFFERS * PIECE <= STAGING_BYTES && BUFFERS <= STAGING_DEPTH,
+               "the staging buffers are too small");
 
 enum { BEGINNING, REDUCING, COPYING_OUT };
 
@@ -27,7 +29,8 @@ static uint64_t offset_of(const hbm_operation *o, uint64_t buffer)
 {
     uint64_t bytes = (o->block < o->room ? o->block : o->room) + LINE - 1;
     bytes -= bytes % LINE;
-    return (o->comm->reduced + buffer) % (BUFFERS * PIECE / bytes) * bytes;
+    uint64_t all = bytes > PIECE ? STAGING_BYTES : BUFFERS * PIECE;
+    return (o->comm->reduced + buffer) % (all / bytes) * bytes;
 }
 
 static uint64_t input_offset(const hbm_operation *o, uint64_t piece)
@@ -104,7 +107,7 @@ int hbm_reduce_staged(hbm_operation *o)
         status = hbm_allocate_staging(o);
         if (status)
             return status;
-        o->room = PIECE / entry_bytes(&o->call) * entry_bytes(&o->call);
+        o->room = room_for(o, o->block, PIECE);
         o->pieces = (o->block + o->room - 1) / o->room;
         copy_in(o, 0);
         o->stage = REDUCING;

@@ -4,18 +4,16 @@
 
    Ordering: `ready` k + 1 is stored with release after piece k was put into the staging buffers,
    and the next rank loads it with acquire. That rank stores `done` k + 1 with release after it has
-   reduced the piece; piece k + DEPTH may then take its offset. */
+   reduced the piece; piece k + depth may then take its offset. */
 #include "algorithms/algorithms.h"
 #include "communicator/bell.h"
 #include "cpu/copy.h"
-#include "kernels/dtype.h"
 #include "rendezvous/pieces.h"
 #include "rendezvous/posts.h"
 #include "kernels/reduction.h"
 #include "rendezvous/rendezvous.h"
 
-#define PIECE (64 * 1024)
-#define DEPTH (STAGING_BYTES / PIECE)
+#define PIECE (64 * KIB)
 
 enum { BEGINNING, REDUCING };
 
@@ -45,12 +43,17 @@ int hbm_scan_eager(hbm_operation *o)
     return last ? reduce_into(o, last, &out, 1, 0, o->block, IN_ORDER) : HBM_OK;
 }
 
+/* Bytes from one buffer to the next, and the number of buffers. */
+static uint64_t stride(const hbm_operation *o) { return o->room < PIECE ? PIECE : o->room; }
+
+static uint64_t depth(const hbm_operation *o) { return STAGING_BYTES / stride(o); }
+
 /* Puts the result up to this rank into its staging buffers, and its own result into its array. */
 static int reduce_piece(hbm_operation *o)
 {
     hbm_comm *c = o->comm;
     uint64_t at = o->piece * o->room, bytes = o->block - at < o->room ? o->block - at : o->room;
-    uint64_t offset = o->piece % DEPTH * PIECE;
+    uint64_t offset = o->piece % depth(o) * stride(o);
     const char *own = (const char *)o->call.send + at;
     char *result = (char *)o->call.recv + at;
     char *passed = c->rank + 1 < c->size
@@ -92,7 +95,7 @@ int hbm_scan(hbm_operation *o)
         if (status)
             return status;
         hbm_post(o, NULL, 0, 0);
-        o->room = PIECE / entry_bytes(&o->call) * entry_bytes(&o->call);
+        o->room = room_for(o, o->block, PIECE);
         o->pieces = (o->block + o->room - 1) / o->room;
         o->stage = REDUCING;
     }
@@ -104,8 +107,9 @@ int hbm_scan(hbm_operation *o)
         if (c->rank && !reached(o, c->rank - 1, &c->peers[c->rank - 1].control->ready,
                                 at_step(o, o->piece + 1)))
             return HBM_PENDING;
-        if (next < c->size && o->piece >= DEPTH
-            && !reached(o, next, &c->peers[next].control->done, at_step(o, o->piece - DEPTH + 1)))
+        if (next < c->size && o->piece >= depth(o)
+            && !reached(o, next, &c->peers[next].control->done,
+                        at_step(o, o->piece - depth(o) + 1)))
             return HBM_PENDING;
         status = reduce_piece(o);
         if (status)

@@ -11,42 +11,40 @@
 #include "rendezvous/pieces.h"
 
 #include "communicator/bell.h"
+#include "communicator/failure.h"
 #include "rendezvous/blocks.h"
-#include "kernels/dtype.h"
 #include "rendezvous/posts.h"
 #include "rendezvous/rendezvous.h"
 
-#define PIECE (64 * 1024)
+#define PIECE (64 * KIB)
 
 static uint64_t slices_of(const hbm_operation *o)
 {
     return sends_to_each(o) ? (uint64_t)o->comm->size : 1;
 }
 
-static uint64_t count(const hbm_operation *o, uint64_t bytes)
-{
-    return (bytes + o->room - 1) / o->room;
-}
+static uint64_t count(uint64_t bytes, uint64_t room) { return (bytes + room - 1) / room; }
 
-static uint64_t bytes_of(const hbm_operation *o, uint64_t bytes)
+/* Bytes of the current piece of a message. */
+static uint64_t bytes_of(const hbm_operation *o, uint64_t message, uint64_t room)
 {
-    uint64_t at = o->piece * o->room;
-    return bytes <= at ? 0 : bytes - at < o->room ? bytes - at : o->room;
+    uint64_t at = o->piece * room;
+    return message <= at ? 0 : message - at < room ? message - at : room;
 }
 
 /* The number of pieces that a sender may be ahead of its receivers. */
-static uint64_t depth(const hbm_operation *o)
+static uint64_t depth(const hbm_operation *o, uint64_t room)
 {
-    uint64_t buffers = RING / (o->room * slices_of(o));
+    uint64_t buffers = RING / (room * slices_of(o));
     return buffers > STAGING_DEPTH ? buffers : STAGING_DEPTH;
 }
 
 /* The offset of a receiver's piece in a sender's staging; `first` is the buffer that it began
    with. */
-static uint64_t offset_of(const hbm_operation *o, uint64_t first, int receiver)
+static uint64_t offset_of(const hbm_operation *o, uint64_t first, int receiver, uint64_t room)
 {
     uint64_t slice = sends_to_each(o) ? (uint64_t)receiver : 0;
-    return ((first + o->piece) % depth(o) * slices_of(o) + slice) * o->room;
+    return ((first + o->piece) % depth(o, room) * slices_of(o) + slice) * room;
 }
 
 static uint64_t piece_of(const hbm_operation *o)
@@ -55,28 +53,59 @@ static uint64_t piece_of(const hbm_operation *o)
     return overlaps && !o->comm->oversubscribed ? overlapping_piece(o->block) : PIECE;
 }
 
-void hbm_begin_pieces(hbm_operation *o)
+uint64_t hbm_most_room(const hbm_operation *o)
+{
+    return STAGING_BYTES / STAGING_DEPTH / slices_of(o);
+}
+
+uint64_t hbm_piece_room(const hbm_operation *o)
+{
+    uint64_t longest = 0, most = piece_of(o), share = hbm_most_room(o);
+    for (int r = 0; r < o->comm->size; r++) {
+        uint64_t bytes = part_for(o, r).bytes;
+        longest = bytes > longest ? bytes : longest;
+    }
+    return room_for(o, longest, share < most ? share : most);
+}
+
+/* The length of a sender's pieces, as it posted it; 0: it does not stage its message. */
+static int find_room(hbm_operation *o, int sender, const post **found, uint64_t *room)
+{
+    int status = hbm_find_post(o, sender, 0, found);
+    const volatile post *posted = *found;
+    *room = 0;
+    if (status || !(posted->flags & IN_STAGING))
+        return status;
+    *room = posted->room;
+    return *room && *room <= hbm_most_room(o) ? HBM_OK
+                                              : hbm_blame(o->comm, HBM_UNTRUSTED, sender);
+}
+
+int hbm_begin_pieces(hbm_operation *o)
 {
     const hbm_comm *c = o->comm;
-    uint64_t grain = LINE * entry_bytes(&o->call); /* no entry crosses two pieces */
-    uint64_t most = piece_of(o);
-    o->room = STAGING_BYTES / STAGING_DEPTH / slices_of(o);
-    o->room = o->room < most ? o->room : most;
-    o->room = o->room < grain ? grain / LINE : o->room / grain * grain;
     o->piece = o->pieces = 0;
     for (int r = 0; r < c->size; r++) {
-        uint64_t given = 0, taken = 0;
+        uint64_t given = 0, taken = 0, room;
+        const post *p;
         if (r == c->rank)
             continue;
         if (o->offer == IN_STAGING && is_receiver(o, r))
-            given = count(o, part_for(o, r).bytes);
-        if (o->seen & IN_STAGING && is_receiver(o, c->rank) && is_sender(o, r))
-            taken = count(o, part_from(o, r).bytes);
+            given = count(part_for(o, r).bytes, o->room);
+        if (o->seen & IN_STAGING && is_receiver(o, c->rank) && is_sender(o, r)) {
+            int status = find_room(o, r, &p, &room);
+            if (status)
+                return status;
+            taken = room ? count(part_from(o, r).bytes, room) : 0;
+        }
         o->pieces = given > o->pieces ? given : o->pieces;
         o->pieces = taken > o->pieces ? taken : o->pieces;
     }
+    if (o->pieces >= LAST_STEP)
+        return hbm_blame(o->comm, HBM_UNTRUSTED, c->rank);
     if (o->offer == IN_STAGING)
         o->comm->staged += o->pieces;
+    return HBM_OK;
 }
 
 int hbm_staging_is_free(hbm_operation *o)
@@ -94,16 +123,17 @@ int hbm_produce(hbm_operation *o)
         return HBM_OK;
     if (!o->piece && !hbm_staging_is_free(o))
         return HBM_PENDING;
-    for (; o->piece >= depth(o) && o->peer < c->size; o->peer++)
+    uint64_t ahead = depth(o, o->room);
+    for (; o->piece >= ahead && o->peer < c->size; o->peer++)
         if (o->peer != c->rank && is_receiver(o, o->peer)
             && !reached(o, o->peer, &c->peers[o->peer].control->done,
-                        at_step(o, o->piece - depth(o) + 1)))
+                        at_step(o, o->piece - ahead + 1)))
             return HBM_PENDING;
     for (int s = 0; s < (int)slices_of(o); s++) {
         hbm_part part = part_for(o, s);
-        uint64_t bytes = sends_to_each(o) && s == c->rank ? 0 : bytes_of(o, part.bytes);
+        uint64_t bytes = sends_to_each(o) && s == c->rank ? 0 : bytes_of(o, part.bytes, o->room);
         if (bytes)
-            hbm_copy(c->peers[c->rank].ordinary + c->staging + offset_of(o, o->send_at, s),
+            hbm_copy(c->peers[c->rank].ordinary + c->staging + offset_of(o, o->send_at, s, o->room),
                      (const char *)o->call.send + part.offset + o->piece * o->room, bytes);
     }
     signal_step(o, &c->own->ready, o->piece + 1);
@@ -111,26 +141,24 @@ int hbm_produce(hbm_operation *o)
     return HBM_OK;
 }
 
-int hbm_find_piece(hbm_operation *o, int sender, const void **from, uint64_t *bytes)
+int hbm_find_piece(hbm_operation *o, int sender, staged_piece *piece)
 {
     hbm_comm *c = o->comm;
     const post *p;
-    const volatile post *posted;
-    *bytes = bytes_of(o, part_from(o, sender).bytes);
-    if (!*bytes)
-        return HBM_OK;
-    int status = hbm_find_post(o, sender, 0, &p);
-    if (status)
+    uint64_t room;
+    *piece = (staged_piece){.bytes = 0};
+    int status = find_room(o, sender, &p, &room);
+    if (status || !room)
         return status;
-    posted = p;
-    if (!(posted->flags & IN_STAGING)) {
-        *bytes = 0;
+    const volatile post *posted = p;
+    piece->offset = o->piece * room;
+    piece->bytes = bytes_of(o, part_from(o, sender).bytes, room);
+    if (!piece->bytes)
         return HBM_OK;
-    }
     if (!reached(o, sender, &c->peers[sender].control->ready, at_step(o, o->piece + 1)))
         return HBM_PENDING;
-    *from = hbm_staged(o, sender, offset_of(o, posted->send, c->rank), *bytes);
-    return *from ? HBM_OK : c->failure.status;
+    piece->from = hbm_staged(o, sender, offset_of(o, posted->send, c->rank, room), piece->bytes);
+    return piece->from ? HBM_OK : c->failure.status;
 }
 
 void hbm_signal_consumed(hbm_operation *o)

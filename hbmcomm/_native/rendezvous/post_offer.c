@@ -3,7 +3,9 @@
    Ordering: hbm_post() publishes the table and the data, which are written before. */
 #include "rendezvous/post_offer.h"
 
+#include "communicator/failure.h"
 #include "rendezvous/blocks.h"
+#include "rendezvous/pieces.h"
 #include "rendezvous/posts.h"
 #include "rendezvous/rendezvous.h"
 
@@ -16,7 +18,8 @@ static uint64_t all_sent(const hbm_operation *o)
         return sends_to_each(o) ? (uint64_t)o->comm->size * o->block : o->block;
     for (int r = 0; r < o->comm->size; r++) {
         sum += r == o->comm->rank ? 0 : parts[r].bytes;
-        end = parts[r].offset + parts[r].bytes > end ? parts[r].offset + parts[r].bytes : end;
+        if (parts[r].bytes && parts[r].offset + parts[r].bytes > end)
+            end = parts[r].offset + parts[r].bytes;
     }
     return has_table(o) ? sum : end;
 }
@@ -51,6 +54,9 @@ int hbm_post_offer(hbm_operation *o)
         int status = hbm_allocate_staging(o);
         if (status)
             return status;
+        o->room = hbm_piece_room(o);
+        if (o->room > hbm_most_room(o)) /* blocks of unequal lengths, of which others do not know */
+            return hbm_blame(o->comm, HBM_NO_MEMORY, o->comm->rank);
     }
     if (has_table(o))
         hbm_post(o, NULL, put_table(o, bytes), o->offer | more);

@@ -176,6 +176,7 @@ void hbm_post(hbm_operation *o, const void *data, uint64_t bytes, uint32_t flags
     p->send = o->send_at;
     p->recv = o->recv_at;
     p->flags = flags;
+    p->room = (uint32_t)o->room;
     p->bytes = bytes;
     if (data && bytes)
         memcpy(hbm_slot_room(o, 0, 0, bytes), data, bytes);

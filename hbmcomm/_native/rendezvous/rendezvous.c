@@ -15,16 +15,33 @@
 #include <unistd.h>
 
 #include "communicator/failure.h"
+#include "rendezvous/blocks.h"
 #include "rendezvous/posts.h"
 
 #define MOST_AT_ONCE (1u << 30) /* bytes of one system call */
 
-/* Whether other processes can read this memory: the kernel refuses that for devices. */
-static int is_readable(uintptr_t memory, uint64_t bytes)
+/* The bytes of the send buffer that others take, gaps between them included. */
+static hbm_part taken_range(const hbm_operation *o)
 {
+    uint64_t first = UINT64_MAX, end = 0;
+    for (int r = 0; r < o->comm->size; r++) {
+        hbm_part part = part_for(o, r);
+        if (!part.bytes)
+            continue;
+        first = part.offset < first ? part.offset : first;
+        end = part.offset + part.bytes > end ? part.offset + part.bytes : end;
+    }
+    return (hbm_part){first, end - first};
+}
+
+/* Whether other processes can read what this rank sends: the kernel refuses that for devices. */
+static int is_readable(const hbm_operation *o)
+{
+    hbm_part range = taken_range(o);
+    uintptr_t memory = o->call.send + range.offset;
     char ends[2];
     struct iovec to = {ends, 2};
-    struct iovec from[] = {{(void *)memory, 1}, {(void *)(memory + bytes - 1), 1}};
+    struct iovec from[] = {{(void *)memory, 1}, {(void *)(memory + range.bytes - 1), 1}};
     return process_vm_readv(getpid(), &to, 1, from, 2, 0) == 2;
 }
 
@@ -47,7 +64,7 @@ uint32_t hbm_choose_offer(hbm_operation *o, uint64_t bytes)
         return IN_ARENA;
     /* reduce kernels read their inputs themselves, so these must be mapped */
     if (o->call.operation < HBM_REDUCE && c->reads_private && bytes >= least_to_fetch(o)
-        && is_readable(o->call.send, bytes)) {
+        && is_readable(o)) {
         o->send_at = o->call.send;
         return IN_PRIVATE;
     }

@@ -11,9 +11,6 @@
 #include "communicator/comm.h"
 #include "cpu/copy.h"
 
-#define STAGING_BYTES (4 * 1024 * 1024)
-#define STAGING_DEPTH 4 /* the least number of buffers of a sender */
-
 enum { BY_REFERENCE = IN_ARENA | IN_PRIVATE };
 
 /* Chooses how this rank offers `bytes` that it sends. Does not post them. */

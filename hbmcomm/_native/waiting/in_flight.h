@@ -17,8 +17,9 @@ static inline void clear_in_flight(hbm_operation *o)
     atomic_fetch_sub_explicit(&hbm_in_flight_count, 1, memory_order_relaxed);
 }
 
-/* Finds at most `most` communicators that have such operations now, with a reference to each. */
-int hbm_list_active(hbm_comm **found, int most);
+/* Lists at most `most` communicators that have such operations now, with a reference to each: those
+   with the highest numbers below `below`, in falling order. */
+int hbm_list_active(hbm_comm **active, int most, uint64_t below);
 
 /* The communicator has no operations in flight, and will have none. */
 void hbm_unlist(hbm_comm *c);

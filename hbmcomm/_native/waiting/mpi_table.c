@@ -10,6 +10,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "cpu/fork.h"
+
 #define STATUS_BYTES 256 /* more than any MPI_Status has */
 #define TAGS 4 /* that programs hardly use: MPI may skip its other work when it finds a message */
 
@@ -17,6 +19,7 @@ typedef int (*iprobe)(int source, int tag, uint64_t comm, int *flag, void *statu
 
 hbm_mpi hbm_mpi_table;
 static _Atomic int usable;
+static unsigned forks; /* at the time when the table was filled */
 static pthread_t main_thread;
 static _Thread_local int polling; /* this thread is inside MPI at our request */
 
@@ -25,19 +28,26 @@ void hbm_fill_mpi_table(const hbm_mpi *functions)
     if (functions) {
         hbm_mpi_table = *functions;
         main_thread = pthread_self();
+        forks = hbm_forks();
     }
     atomic_store_explicit(&usable, functions != NULL, memory_order_release);
 }
 
-int hbm_has_mpi(void) { return atomic_load_explicit(&usable, memory_order_acquire); }
+/* A child of a fork must not call its parent's MPI. */
+int hbm_has_mpi(void)
+{
+    return atomic_load_explicit(&usable, memory_order_acquire) && forks == hbm_forks();
+}
 
 int hbm_serves_requests(void) { return hbm_has_mpi() && hbm_mpi_table.serves_requests; }
 
-int hbm_may_call_mpi(void)
+int hbm_is_mpi_thread(void)
 {
-    return hbm_has_mpi() && !polling
+    return hbm_has_mpi()
            && (!hbm_mpi_table.main_thread_only || pthread_equal(pthread_self(), main_thread));
 }
+
+int hbm_may_call_mpi(void) { return !polling && hbm_is_mpi_thread(); }
 
 void hbm_progress_mpi(void)
 {

@@ -14,7 +14,7 @@
 #include "waiting/requests.h"
 #include "cpu/unpack.h"
 
-#define MOST_AT_A_TIME 64
+#define AT_A_TIME 64 /* communicators that are listed at once: the stack has room for them */
 
 void hbm_append(hbm_operation *o)
 {
@@ -79,20 +79,32 @@ static void check_awaited(hbm_comm *c)
         hbm_progress(c);
 }
 
+static void advance_one(hbm_comm *c)
+{
+    if (c->forks == hbm_forks() && try_lock(c, LOCKED, LOCKED)) {
+        hbm_progress(c);
+        check_awaited(c);
+        hbm_leave_wait(c);
+    }
+}
+
 void hbm_progress_others(const hbm_comm *waiting)
 {
-    hbm_comm *found[MOST_AT_A_TIME];
+    hbm_comm *active[AT_A_TIME];
+    hbm_end_requests();
     int n = atomic_load_explicit(&hbm_in_flight_count, memory_order_relaxed);
     if (waiting) /* the caller advances these itself */
         n -= atomic_load_explicit(&waiting->in_flight, memory_order_relaxed);
-    n = n ? hbm_list_active(found, MOST_AT_A_TIME) : 0;
-    for (int i = 0; i < n; i++) {
-        hbm_comm *c = found[i];
-        if (c != waiting && c->forks == hbm_forks() && try_lock(c, LOCKED, LOCKED)) {
-            hbm_progress(c);
-            check_awaited(c);
-            hbm_leave_wait(c);
+    if (!n)
+        return;
+    uint64_t below = UINT64_MAX; /* operations that start meanwhile wait for the next poll */
+    do {
+        n = hbm_list_active(active, AT_A_TIME, below);
+        below = n ? active[n - 1]->number_listed : 0;
+        for (int i = 0; i < n; i++) {
+            if (active[i] != waiting)
+                advance_one(active[i]);
+            hbm_release(active[i]);
         }
-        hbm_release(c);
-    }
+    } while (n == AT_A_TIME);
 }

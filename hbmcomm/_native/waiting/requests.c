@@ -2,8 +2,11 @@
 
    Ordering: the handle is stored with release and loaded with acquire, because a thread other than
    the one that started an operation may complete it. A thread that queries a request loads `status`
-   with acquire, and so sees the results. */
+   with acquire, and so sees the results. A mutex guards the list of requests that the main thread
+   must end; a thread looks at the count first, and one that it misses is ended at the next poll. */
 #include "waiting/requests.h"
+
+#include <pthread.h>
 
 #include "waiting/mpi_table.h"
 
@@ -68,11 +71,62 @@ void hbm_begin_request(hbm_operation *o, uintptr_t request)
     atomic_store_explicit(&o->request, handle, memory_order_release);
 }
 
-void hbm_end_request(hbm_operation *o)
+static void end_now(const hbm_operation *o)
 {
     uint64_t handle = atomic_load_explicit(&o->request, memory_order_acquire);
-    if (handle && hbm_has_mpi())
+    if (handle)
         ((grequest_complete)hbm_mpi_table.grequest_complete)(handle);
+}
+
+/* Operations that are complete and have a reference for their place in this list. */
+static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
+static hbm_operation *unended;
+static _Atomic int unended_count;
+
+static void end_later(hbm_operation *o)
+{
+    pthread_mutex_lock(&ending);
+    if (!o->is_unended) {
+        o->is_unended = 1;
+        atomic_fetch_add_explicit(&o->references, 1, memory_order_relaxed);
+        o->next_unended = unended;
+        unended = o;
+        atomic_fetch_add_explicit(&unended_count, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&ending);
+}
+
+static hbm_operation *take_unended(void)
+{
+    pthread_mutex_lock(&ending);
+    hbm_operation *o = unended;
+    if (o) {
+        unended = o->next_unended;
+        o->is_unended = 0;
+        atomic_fetch_sub_explicit(&unended_count, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&ending);
+    return o;
+}
+
+void hbm_end_request(hbm_operation *o)
+{
+    if (!atomic_load_explicit(&o->request, memory_order_acquire) || !hbm_has_mpi())
+        return;
+    if (hbm_is_mpi_thread())
+        end_now(o);
+    else
+        end_later(o);
+}
+
+void hbm_end_requests(void)
+{
+    if (!atomic_load_explicit(&unended_count, memory_order_relaxed) || !hbm_is_mpi_thread())
+        return;
+    for (hbm_operation *o; (o = take_unended());) {
+        end_now(o);
+        hbm_drop(o);
+    }
 }
 
 void hbm_free_request(hbm_operation *o, uintptr_t request)

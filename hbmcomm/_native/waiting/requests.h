@@ -8,8 +8,10 @@
 /* Makes a request for an operation that is locked and not complete, so that MPI can wait for it. */
 void hbm_begin_request(hbm_operation *o, uintptr_t request);
 
-/* The operation is complete: threads that wait for it in MPI may continue. */
+/* The operation is complete: threads that wait for it in MPI may continue. On a thread that may not
+   call MPI, the request ends when the main thread calls hbm_end_requests(). */
 void hbm_end_request(hbm_operation *o);
+void hbm_end_requests(void);
 
 /* Frees the handle after a wait in this library. */
 void hbm_free_request(hbm_operation *o, uintptr_t request);

@@ -20,7 +20,7 @@
 #define PAUSES 32                        /* between two reads of the clock */
 #define SIGNAL_NS (50 * 1000 * 1000)     /* between two checks for signals that came before a nap */
 #define LONGEST_NAP_NS (1000 * 1000)
-#define LONELY_NAP_NS (50 * 1000 * 1000) /* where a rank has nothing else to advance */
+#define LONELY_NAP_NS (50 * 1000 * 1000) /* where a rank has nothing else to advance; not the first */
 #define YIELDS 8                         /* between two rounds of advancing everything else */
 
 static int never(void) { return 0; }
@@ -84,7 +84,7 @@ static int yield_until(hbm_comm *c, const awaited *a, const hbm_comm *queue)
 
 /* Naps grow, but stay short enough for MPI and other operations, for which nobody wakes this
    rank. */
-static int sleep_until(hbm_comm *c, const awaited *a, const hbm_comm *queue)
+static int nap_until(hbm_comm *c, const awaited *a, const hbm_comm *queue)
 {
     uint64_t longest = hbm_has_mpi() ? LONGEST_NAP_NS : LONELY_NAP_NS, ns = c->tuning.nap_ns;
     uint64_t looked = now_ns(), asked = looked;
@@ -110,6 +110,14 @@ static int sleep_until(hbm_comm *c, const awaited *a, const hbm_comm *queue)
     }
     hbm_lock_again(c);
     return HBM_OK;
+}
+
+static int sleep_until(hbm_comm *c, const awaited *a, const hbm_comm *queue)
+{
+    hbm_begin_sleep(c, a->peer);
+    int status = nap_until(c, a, queue);
+    hbm_end_sleep(c, a->peer);
+    return status;
 }
 
 int hbm_await(hbm_comm *c, const awaited *a, const hbm_comm *queue)

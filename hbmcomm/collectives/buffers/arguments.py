@@ -8,7 +8,7 @@ the core cannot do the call.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +17,6 @@ from mpi4py import MPI
 from hbmcomm.collectives.buffers.message import Message, Unreadable, in_place, read, read_each
 from hbmcomm.collectives.buffers.operand import Operand, blocks, foreign, operand
 from hbmcomm.collectives.core.native import REDUCTIONS, lib
-
-MOST_BYTES = 2**35
-"""Limit of one rank's block: the core counts a call's pieces in 20 bits."""
 
 
 class Unserved(Exception):
@@ -88,7 +85,7 @@ def gatherv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operan
 
 def allgatherv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
     every = read_each(recvbuf, comm.size, writable=True)
-    taken = _each(every, given=False)
+    taken = operand(every, given=False)
     if not in_place(sendbuf):
         return Operands(_read(sendbuf), taken)
     own = taken.block(comm.rank) if taken.packed is None else operand([every[comm.rank]])
@@ -98,7 +95,7 @@ def allgatherv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
 def scatterv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operands:
     if _root(comm, root) != comm.rank:
         return Operands(None, _read(recvbuf, writable=True, given=False), root)
-    send = _each(read_each(sendbuf, comm.size))
+    send = operand(read_each(sendbuf, comm.size))
     if not in_place(recvbuf):
         return Operands(send, _read(recvbuf, writable=True, given=False), root)
     return Operands(send, send.block(root), root)
@@ -106,10 +103,10 @@ def scatterv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Opera
 
 def alltoallv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
     every = read_each(recvbuf, comm.size, writable=True)
-    taken = _each(every, given=False)
+    taken = operand(every, given=False)
     if not in_place(sendbuf):
-        return Operands(_each(read_each(sendbuf, comm.size)), taken)
-    return Operands(_each(every).copied(), taken)
+        return Operands(operand(read_each(sendbuf, comm.size)), taken)
+    return Operands(operand(every).copied(), taken)
 
 
 def reduce(
@@ -215,17 +212,8 @@ def _read(spec: Any, count: int = 1, writable: bool = False, given: bool = True)
     return _of_half(spec, blocks(_message(spec, count, writable), count, given))
 
 
-def _each(messages: Sequence[Message], given: bool = True) -> Operand:
-    if any(message.nbytes > MOST_BYTES for message in messages):
-        raise Unserved
-    return operand(messages, given)
-
-
 def _message(spec: Any, count: int, writable: bool = False) -> Message:
-    message = read(spec.view(np.uint16) if _is_half(spec) else spec, count, writable)
-    if message.nbytes > MOST_BYTES:
-        raise Unserved
-    return message
+    return read(spec.view(np.uint16) if _is_half(spec) else spec, count, writable)
 
 
 def _alike(found: Operands, otherwise: type[Exception] = Unserved) -> Operands:

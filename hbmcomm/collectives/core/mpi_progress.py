@@ -51,7 +51,7 @@ def join() -> bool:
                 "error": MPI.ERR_OTHER,
                 "handle_bytes": MPI._sizeof(MPI.Request),
                 "handle_at": MPI._addressof(MPI.REQUEST_NULL) - id(MPI.REQUEST_NULL),
-                "main_thread_only": MPI.Query_thread() < MPI.THREAD_SERIALIZED,
+                "main_thread_only": MPI.Query_thread() < MPI.THREAD_MULTIPLE,
                 # without a hook, a thread of the core makes progress on them
                 "serves_requests": any(hooks.values()) or MPI.Query_thread() == MPI.THREAD_MULTIPLE,
             },

@@ -162,11 +162,12 @@ class _Aftermath:
 
 
 def _close(handle: Any, arena: Arena) -> None:
-    """`arena` is here so that its memory outlives the core's last word in it."""
+    """`arena` is an argument so that its memory stays mapped until the core's last store in it."""
     if lib.hbm_close(handle) == lib.HBM_BUSY:
         _in_use.append((handle, arena))
         return
-    arena.retire(_look_after(handle, arena))
+    staging = int(lib.hbm_staging(handle))
+    arena.retire([] if staging == lib.HBM_NOWHERE else [staging], _look_after(handle, arena))
 
 
 def _look_after(handle: Any, arena: Arena) -> Callable[[], bool] | None:

@@ -31,7 +31,8 @@ class Task:
         built = build_call(name, operands)
         self.name, self.operands = name, operands
         self.call, self._kept, self.packs = built.call, built.kept, built.packs
-        self.entry = int(self.call.entry_bytes or lib.hbm_dtype_size(self.call.dtype))
+        is_users = self.call.reduction == lib.HBM_USER
+        self.entry = int(self.call.entry_bytes if is_users else lib.hbm_dtype_size(self.call.dtype))
         self.count, self.root = int(self.call.count), int(self.call.root)
         self.send, self.recv = int(self.call.send), int(self.call.recv)
 
@@ -69,7 +70,7 @@ class Task:
     def fold(self, count: int, lower: int, higher: int, out: int) -> None:
         """Reduce the entries at two addresses into a third, which may be one of them."""
         call = ffi.new("hbm_call *", self.call[0])
-        call.count = count if not self.call.entry_bytes else count * self.entry
+        call.count = count
         ins = ffi.new("const void *[2]", [ffi.cast("void *", each) for each in (lower, higher)])
         status = lib.hbm_fold(call, ins, 2, ffi.cast("void *", out))
         if status:

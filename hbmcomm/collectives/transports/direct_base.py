@@ -30,7 +30,8 @@ from hbmcomm.memory.shared.arena import Arena
 from hbmcomm.memory.shared.arena_creation import create_arena
 
 _run = lib.hbm_run
-_UNREADABLE, _COPY_FIRST = lib.HBM_UNREADABLE, lib.HBM_COPY_FIRST
+_UNREADABLE, _COPY_FIRST, _UNSERVED = lib.HBM_UNREADABLE, lib.HBM_COPY_FIRST, lib.HBM_UNSERVED
+_REFUSED = (_COPY_FIRST, _UNSERVED)
 
 _GONE = (lib.HBM_OK, lib.HBM_CLOSED, lib.HBM_PEER_DIED)
 """Statuses that a leaving rank may see: all ranks are present, or some have gone before."""
@@ -103,32 +104,36 @@ class DirectBase(Transport):
         `arguments` are mpi4py's, all of them in their order.
         """
         call = self._read(status, name, *arguments)
-        if not isinstance(call, Call):
-            call()
-            return
-        status = _run(self._core, call.call)
-        if status == _COPY_FIRST:
-            call = self._read(status, name, *arguments)
+        if isinstance(call, Call):
             status = _run(self._core, call.call)
-        self._check(status)
+            if status in _REFUSED:
+                call = self._read(status, name, *arguments)
+                if isinstance(call, Call):
+                    status = _run(self._core, call.call)
+        if isinstance(call, Call):
+            self._check(status)
+        else:
+            call()
 
     def _read(self, status: int, name: str, *arguments: Any) -> Any:
         """A call in the core's form; where MPI must do the call, a function that makes it.
 
         Args:
             status: The core's status; HBM_COPY_FIRST: the sent data must be copied, because it
-                overlaps the received data.
+                overlaps the received data; HBM_UNSERVED: MPI must do the call.
         """
         operands = self._operands(status, name, *arguments)
         return build_call(name, operands) if isinstance(operands, Operands) else operands
 
     def _operands(self, status: int, name: str, *arguments: Any) -> Any:
         """The operands of a call, or a function that makes it; see `_read`."""
-        if status not in (_UNREADABLE, _COPY_FIRST) and self._state is not None:
+        if status not in (_UNREADABLE, *_REFUSED) and self._state is not None:
             raise self._state.error(status)
         through_mpi = partial(getattr(MPI.Intracomm, name), self, *arguments)
         if self._state is None:
             return through_mpi  # raises the error: it was freed, or is COMM_NULL
+        if status == _UNSERVED:
+            return partial(self._through_mpi, name, through_mpi)
         try:
             operands = READ[name](self, *arguments)
         except Unserved:
@@ -145,11 +150,11 @@ class DirectBase(Transport):
         """A plan of the core; MPI's where only MPI can do the collective."""
         status = _UNREADABLE
         call = self._read(status, name, *arguments)
+        if isinstance(call, Call) and (refused := lib.hbm_check(self._core, call.call)):
+            status = refused
+            call = self._read(status, name, *arguments)
         if not isinstance(call, Call):
             return super()._plan(name, info, *arguments)
-        if lib.hbm_must_copy(self._core, call.call):
-            status = _COPY_FIRST
-            call = self._read(status, name, *arguments)
         return DirectPlan.of(self, self._core, call, partial(self._read, status, name, *arguments))
 
     def _through_mpi(self, name: str, call: Callable[[], Any]) -> Any:

@@ -182,6 +182,8 @@ class Hierarchical(Direct):
         if not isinstance(operands, Operands):
             return operands
         task = Task(name, operands)
+        if not lib.hbm_serves(task.call, self.size):
+            return self._operands(lib.HBM_UNSERVED, name, *arguments)
         if self._must_copy(task):
             task = Task(name, with_copied_input(name, operands, self.size))
         return task
@@ -190,7 +192,7 @@ class Hierarchical(Direct):
         """Whether received data would be written over data that is still to be sent."""
         ways, state = self._ways, self._state
         if ways is not None and state is not None and len(ways.layout.hosts) == 1:
-            return bool(lib.hbm_must_copy(state.handle, task.call))
+            return bool(lib.hbm_check(state.handle, task.call) == lib.HBM_COPY_FIRST)
         return task.overlaps(self.size)
 
     def _act(self, task: Task) -> Callable[[], None]:

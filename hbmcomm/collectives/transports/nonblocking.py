@@ -166,7 +166,7 @@ class Nonblocking(DirectBase):
         if not isinstance(call, Call):
             return self._mpi_starts(name, *arguments)
         found = lib.hbm_start_once(self._core, call.call, id(request))
-        if found == lib.HBM_COPY_FIRST:
+        if found in (lib.HBM_COPY_FIRST, lib.HBM_UNSERVED):
             return self._start(request, found, name, *arguments)
         if found > _LAST:
             request._kept = (self, call)

@@ -76,7 +76,8 @@ class Arena:
     """The memory of all ranks of a communicator; it allocates from this rank's own part.
 
     When the arena is collected, this rank leaves: it records that behind every control block. Its
-    own block is reused once all ranks have left or died. Arrays outlive the arena.
+    own block, and all else that other ranks read, is reused once all ranks have left or died.
+    Arrays outlive the arena.
 
     Attributes:
         kind: Of the arrays.
@@ -104,7 +105,7 @@ class Arena:
         self._ordinary, self.pool = ordinary, arrays
         self._membership, self._mapped = membership, tuple(mapped)
         self._control = self.ranks[membership.rank].control - ordinary.address
-        self._leaving = weakref.finalize(self, _leave, ordinary, self._control, membership)
+        self._leaving = weakref.finalize(self, _leave, ordinary, (self._control,), membership)
         self._leaving.atexit = False
 
     def allocate(self, nbytes: int) -> Block:
@@ -124,15 +125,17 @@ class Arena:
         """A context in which NumPy makes its arrays of 64 KiB and more in this memory."""
         return numpy_arena.numpy_memory(self.pool)
 
-    def retire(self, test: Test | None = None) -> None:
+    def retire(self, offsets: Iterable[int] = (), test: Test | None = None) -> None:
         """Leave for good: this process accesses no control block of another rank any more.
 
         Args:
-            test: This rank's control block is reused when all ranks have left and this is true.
-                Later calls that allocate try it. It must not refer to the arena.
+            offsets: Of extents of this rank's ordinary memory that other ranks read, besides its
+                control block. They are reused with it, when all ranks have left or died.
+            test: They are reused when this is true as well. Later calls that allocate try it. It
+                must not refer to the arena.
         """
         if self._leaving.detach() is not None:
-            _leave(self._ordinary, self._control, self._membership, test)
+            _leave(self._ordinary, (self._control, *offsets), self._membership, test)
         self._ordinary.run_deferred()
 
     def quarantine(self, ranges: Iterable[tuple[int, int]], test: Test | None = None) -> None:
@@ -141,10 +144,11 @@ class Arena:
         Args:
             ranges: Address and bytes of each range; parts outside this rank's arrays and ordinary
                 memory are left out.
-            test: The ranges may be used again when this is true; by default, when all ranks have
-                left. Later calls that allocate try it. It must not refer to the arena.
+            test: The ranges may be used again when this is true, or all ranks have left or died.
+                Later calls that allocate try it. It must not refer to the arena.
         """
-        wait = test or self._membership.all_gone
+        gone = self._membership.all_gone
+        wait = gone if test is None else lambda: test() or gone()
         for address, nbytes in ranges:
             for pool in (self.pool, self._ordinary):
                 start = max(address - pool.address, 0)
@@ -167,9 +171,12 @@ class Arena:
         self._leaving.detach()
 
 
-def _leave(ordinary: Pool, control: int, membership: Membership, test: Test | None = None) -> None:
+def _leave(
+    ordinary: Pool, offsets: Iterable[int], membership: Membership, test: Test | None = None
+) -> None:
     if ordinary.heap.is_foreign:  # the rank is the parent of this process
         return
     membership.leave()
     gone = membership.all_gone
-    ordinary.give_when(gone if test is None else lambda: gone() and test(), control)
+    for offset in offsets:
+        ordinary.give_when(gone if test is None else lambda: gone() and test(), offset)

@@ -101,7 +101,8 @@ def test_a_part_that_fails_is_named_and_the_other_runs_all_the_same(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (project / "test_marked.py").write_text(MARKED.format(body="assert False"))
-    with pytest.raises(ExperimentsError, match=r"pytest -m not \(container or alone\) and not rare failed"):
+    failed = r"pytest -m not \(container or alone\) and not rare failed"
+    with pytest.raises(ExperimentsError, match=failed):
         test_runner.run(parts(""), project)
     assert "2 passed" in capfd.readouterr().out
 

@@ -113,6 +113,8 @@ void Group::fail(int status, Limit limit, bool late)
     TORCH_CHECK_VALUE(status != HBM_COPY_FIRST, "hbm: ", limit.name,
                       ": tensors overlap, or begin at no multiple of their element's size; clone "
                       "the input, or take tensors that torch has allocated");
+    TORCH_CHECK_VALUE(status != HBM_UNSERVED, "hbm: ", limit.name,
+                      ": the tensor is longer than the core moves in one call; divide it");
     int awaited = core.hbm_awaited(comm_);
     if (hierarchy_)
         awaited = hierarchy_->rank_of(awaited);

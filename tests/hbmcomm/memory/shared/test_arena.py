@@ -56,7 +56,7 @@ def test_a_control_block_waits_for_a_test_of_the_caller_too() -> None:
     ranks = Cast(2)
     first, keeper = ranks.arenas(), ranks.arenas()
     before, done = offset(first[0], 0), [False]
-    first[0].retire(lambda: done[0])
+    first[0].retire(test=lambda: done[0])
     first[1].retire()
     assert offset(ranks.arenas()[0], 0) != before
     done[0] = True
