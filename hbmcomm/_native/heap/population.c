@@ -39,45 +39,64 @@ static uint32_t last_idle(const hbm_heap *h, uint64_t below, uint64_t most, uint
     }
 }
 
-/* The kernel refuses to remove memory that is locked, or whose file cannot have holes. Such steps stay
-   populated and lower ones are tried. A refusal may be for ever, so the next attempts are ever
-   rarer. */
+/* Removes the memory of a run of steps in the free extent `at`; 0 or an errno value. */
+static int remove_steps(hbm_heap *h, uint32_t at, uint64_t from, uint64_t to)
+{
+    uint64_t start = from * h->step, bytes = (to - from) * h->step;
+    hbm_heap_set(h, at, start, start + bytes, EXTENT_LEAVING);
+    mark_steps(h->populated, from, to, 0);
+    pthread_mutex_unlock(&h->lock);
+    int refused = madvise((void *)(h->address + start), bytes, MADV_REMOVE) ? errno : 0;
+    pthread_mutex_lock(&h->lock);
+    if (refused)
+        mark_steps(h->populated, from, to, 1);
+    at = hbm_extents_at(&h->extents, start);
+    if (hbm_heap_is_held(h, &h->extents.all[at]))
+        h->extents.all[at].state = EXTENT_PARKED; /* it was held while the lock was free */
+    else
+        hbm_heap_make_free(h, at);
+    return refused;
+}
+
+/* After a refusal by the kernel, the next attempts are ever rarer: it may be for ever. */
+static void set_pause(hbm_heap *h, int refused)
+{
+    unsigned longer = h->longest_pause ? 2 * h->longest_pause : 1;
+    h->longest_pause = !refused ? 0 : longer < MOST_PAUSE ? longer : MOST_PAUSE;
+    h->pause = h->longest_pause;
+}
+
+/* The kernel refuses (EINVAL) a range of which a page is locked in memory: shorter ranges are tried,
+   down to one step, which then stays populated. It refuses all of a file that cannot have holes. */
 void hbm_heap_trim(hbm_heap *h)
 {
-    uint64_t from, to, below = h->bytes / h->step, refused_steps = 0;
-    if (h->keep != KEEP_ALL && h->idle > h->keep / h->step && h->pause) {
+    uint64_t from, to, below = h->bytes / h->step, longest = below, locked = 0;
+    int refused = 0;
+    if (h->keep == KEEP_ALL || h->idle <= h->keep / h->step)
+        return;
+    if (h->pause) {
         h->pause--;
         return;
     }
-    while (h->keep != KEEP_ALL && h->idle > h->keep / h->step + refused_steps) {
+    while ((!refused || refused == EINVAL) && h->idle > h->keep / h->step + locked) {
+        uint64_t most = h->idle - h->keep / h->step - locked;
         if (hbm_extents_reserve(&h->extents))
             return;
-        uint64_t most = h->idle - h->keep / h->step - refused_steps;
-        uint32_t at = last_idle(h, below, most, &from, &to);
+        uint32_t at = last_idle(h, below, most < longest ? most : longest, &from, &to);
         if (!at)
-            return;
-        uint64_t start = from * h->step, bytes = (to - from) * h->step;
-        hbm_heap_set(h, at, start, start + bytes, EXTENT_LEAVING);
-        mark_steps(h->populated, from, to, 0);
-        pthread_mutex_unlock(&h->lock);
-        int refused = madvise((void *)(h->address + start), bytes, MADV_REMOVE);
-        pthread_mutex_lock(&h->lock);
-        if (refused) {
-            mark_steps(h->populated, from, to, 1);
-            below = from;
-            refused_steps += to - from;
-            h->longest_pause = h->longest_pause ? 2 * h->longest_pause : 1;
-            h->longest_pause = h->longest_pause < MOST_PAUSE ? h->longest_pause : MOST_PAUSE;
-            h->pause = h->longest_pause;
+            break;
+        int problem = remove_steps(h, at, from, to);
+        refused = problem ? problem : refused;
+        if (!problem) {
+            longest = 2 * longest < h->bytes / h->step ? 2 * longest : h->bytes / h->step;
+        } else if (to - from > 1) {
+            longest = (to - from) / 2;
         } else {
-            h->longest_pause = 0;
+            below = from;
+            locked++;
         }
-        at = hbm_extents_at(&h->extents, start);
-        if (hbm_heap_is_held(h, &h->extents.all[at]))
-            h->extents.all[at].state = EXTENT_PARKED; /* it was held while the lock was free */
-        else
-            hbm_heap_make_free(h, at);
     }
+    set_pause(h, refused);
 }
 
 int hbm_heap_fill(hbm_heap *h, uint64_t start, uint64_t end)

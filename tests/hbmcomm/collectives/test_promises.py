@@ -15,9 +15,11 @@ from tests.starting import Start
 
 PROGRAMS = Path(__file__).parent / "ranks"
 PROMISES = {
+    "many": (2, MPIS),  # any number of operations and communicators in flight
     "interrupts": (2, MPIS),  # after Ctrl-C, unlike calls and lost ranks: errors, no wrong memory
     "one_rank_fails": (3, ("openmpi",)),  # a failure of one rank is an error on all, never a hang
     "plans": (2, MPIS),  # persistent calls are what MPI's are
+    "sizes": (3, MPIS),  # entries of functions of the program have any size
     "progress": (2, MPIS),  # every wait lets everything else go on: MPI-4.1, section 3.9
 }
 """Ranks and MPIs of each program."""
@@ -68,6 +70,14 @@ def launch(mpirun_in: Start, tmp_path_factory: pytest.TempPathFactory) -> Callab
         return outputs[program, mpi]
 
     return run
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_thousand_communicators_have_operations_in_flight(mpirun: Start, mpi: str) -> None:
+    env = {"HBMCOMM_TEST_MANY": "1000"}
+    done = mpirun(PROGRAMS / "many.py", 2, mpi=mpi, env=env, timeout=280)
+    assert done.output.count("kept the_first_of_many") == 2 * 4
 
 
 @pytest.mark.parametrize(("program", "ranks", "mpi", "promise"), list(promises()))

@@ -1,6 +1,6 @@
 /* Random sequences of all operations, each result compared with the reference.
 
-   Calls are blocking, or started and completed some calls later. After every call a rank overwrites
+   Some reductions are functions of the program, on entries of up to 560,000 bytes. Calls are blocking, or started and completed some calls later. After every call a rank overwrites
    its buffers: a rank that still reads or writes them makes a result wrong. */
 #include "buffers.h"
 
@@ -16,6 +16,7 @@ typedef struct {
     uint64_t skew[MOST_RANKS]; /* entries by which buffers are off a cache line */
     int late;                  /* a rank that sleeps before the call; -1: none */
     int started;               /* nonblocking: it is completed later */
+    uint64_t per_entry;        /* not 0: a function of the program reduces so many at a time */
 } drawn;
 
 /* Sizes around the thresholds between the core's algorithms. */
@@ -49,6 +50,17 @@ static int is_scan(const hbm_call *call)
     return call->operation == HBM_SCAN || call->operation == HBM_EXSCAN;
 }
 
+/* Entries of a function of the program. It takes no halves: it rounds after each operation; and its
+   order of operations is not that of the reference, so values are exact. */
+static uint64_t draw_per_entry(dice *d, const hbm_call *call)
+{
+    static const uint64_t lengths[] = {1, 3, 64, 1000, 9000, 70000};
+    if (call->operation < HBM_REDUCE || call->operation == HBM_REDUCE_SCATTER
+        || call->dtype > HBM_UINT64 || roll(d, 3))
+        return 0;
+    return lengths[roll(d, sizeof lengths / sizeof *lengths)];
+}
+
 static drawn draw(dice *d, int size, uint64_t stretch)
 {
     drawn w = {.seed = mixed(d->state), .late = roll(d, 60) ? -1 : (int)roll(d, (uint64_t)size)};
@@ -76,6 +88,7 @@ static drawn draw(dice *d, int size, uint64_t stretch)
     if (is_scan(&w.call) && (w.call.dtype == HBM_FLOAT16 || w.call.dtype == HBM_BFLOAT16))
         w.call.dtype = HBM_FLOAT32; /* a long scan rounds halves on every rank */
     w.call.count = (bytes < most ? bytes : most) / hbm_dtype_size(w.call.dtype);
+    w.per_entry = draw_per_entry(d, &w.call);
     if (w.call.operation == HBM_BARRIER || w.call.operation >= HBM_FOREIGN)
         w.call = (hbm_call){.operation = w.call.operation};
     for (int r = 0; r < size; r++) {
@@ -118,7 +131,31 @@ typedef struct {
     hbm_part send_parts[MOST_RANKS], recv_parts[MOST_RANKS];
     hbm_call call;
     hbm_operation *started;
+    int unserved;
 } attempt;
+
+/* A function of the program that does what the call's reduction does. */
+static int reduce_entries(uintptr_t function, const void *a, void *b, uint64_t n)
+{
+    const attempt *t = (const attempt *)function;
+    hbm_call call = t->w.call;
+    call.count = n * t->w.per_entry;
+    return hbm_fold(&call, (const void *[]){a, b}, 2, b);
+}
+
+static hbm_call passed(const attempt *a)
+{
+    hbm_call call = a->call;
+    if (a->w.per_entry) {
+        call.reduction = HBM_USER;
+        call.dtype = HBM_PACKED;
+        call.entry_bytes = a->w.per_entry * hbm_dtype_size(a->call.dtype);
+        call.count /= a->w.per_entry;
+        call.reduce = reduce_entries;
+        call.function = (uintptr_t)a;
+    }
+    return call;
+}
 
 static void check_one(const member *me, const attempt *a)
 {
@@ -231,7 +268,7 @@ static void complete(member *me, attempt *a)
     }
     uint64_t count = a->call.count;
     a->call.count = a->w.call.count;
-    if (a->call.operation < HBM_FOREIGN)
+    if (a->call.operation < HBM_FOREIGN && !a->unserved)
         check_one(me, a);
     a->call.count = count;
     end_buffer(a->send);
@@ -244,13 +281,19 @@ static void begin(member *me, attempt *a, dice *own)
         sleep_ms(2);
     for (volatile uint64_t burnt = roll(own, 4) ? 0 : roll(own, 20000); burnt; burnt--)
         ;
-    if (a->w.started) {
-        a->started = hbm_new(me->comm, &a->call);
+    hbm_call call = passed(a);
+    a->unserved = !hbm_serves(&call, me->g.size);
+    if (a->unserved) {
+        a->w.started = 0;
+        CHECK(hbm_run(me->comm, &call) == HBM_UNSERVED && hbm_check(me->comm, &call) == HBM_UNSERVED,
+              "call %d on rank %d is served", a->number, me->rank);
+    } else if (a->w.started) {
+        a->started = hbm_new(me->comm, &call);
         int status = hbm_start(a->started, 0);
         CHECK(status == HBM_OK || status == HBM_PENDING,
               "call %d on rank %d started with status %d", a->number, me->rank, status);
     } else {
-        int status = hbm_run(me->comm, &a->call);
+        int status = hbm_run(me->comm, &call);
         CHECK(status == HBM_OK, "call %d on rank %d gave status %d: operation %d, %llu x dtype %d",
               a->number, me->rank, status, a->call.operation, (unsigned long long)a->call.count,
               a->call.dtype);
@@ -287,6 +330,10 @@ static void body(member *me)
         a->w = draw(&common, me->g.size, stretch);
         while (most_entries(me, &a->w) * hbm_dtype_size(a->w.call.dtype) > room / 2 - 4096)
             a->w.call.count /= 2;
+        if (a->w.per_entry > a->w.call.count)
+            a->w.per_entry = 0;
+        if (a->w.per_entry)
+            a->w.call.count -= a->w.call.count % a->w.per_entry;
         prepare(me, a, me->heap + (uint64_t)(i % MOST_STARTED) * room, room);
         begin(me, a, &own);
         if (!a->w.started)

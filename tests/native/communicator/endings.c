@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BLOCK_BYTES 300000 /* more than a piece */
+#define BLOCK_BYTES (293 * KIB) /* more than a piece */
 
 static hbm_call barrier(void) { return (hbm_call){.operation = HBM_BARRIER}; }
 
