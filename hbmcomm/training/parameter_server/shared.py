@@ -5,6 +5,7 @@ The C core does each step (optimizers/update.c); this module gives it the places
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -57,6 +58,10 @@ class Shared:
         self._sums = comm.empty((most if design.fused else self._owned[-1]) // ITEM, "float32")
         own_places = self.gradients, local, self._ready, self._masters
         self._places = _exchanged(comm, arena, own_places)
+        self._closed: list[bool] = []
+        # a slower rank may copy weights of a step that this one has completed before it left
+        ranges = [(_address(each), each.nbytes) for each in own_places if each.nbytes]
+        arena.quarantine(ranges, partial(bool, self._closed))
         self.weights = local
         if job.works and not holds:
             found = MappedBytes(arena, self._places[job.workers[0]][1], ITEM * floats)
@@ -161,6 +166,7 @@ class Shared:
         """Wait for all ranks, free what only steps need; the arrays stay until nobody uses them."""
         self._comm.Barrier()
         _in_flight.discard(self)
+        self._closed.append(True)
         self._operation = None
 
 

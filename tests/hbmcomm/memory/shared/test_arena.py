@@ -52,6 +52,20 @@ def test_an_arena_that_is_dropped_has_left() -> None:
     assert offset(ranks.arenas()[0], 0) == before
 
 
+def test_all_that_a_leaving_rank_names_waits_for_the_other_ranks() -> None:
+    ranks = Cast(2)
+    first, keeper = ranks.arenas(), ranks.arenas()
+    heap = first[0].ordinary_heap
+    staging = lib.hbm_heap_reserve(heap, MIB, 4096)
+    first[0].retire([staging])
+    keeper[0].retire()  # looks
+    assert lib.hbm_heap_size(heap, staging) == MIB
+    first[1].retire()
+    keeper[1].retire()
+    ranks.arenas()
+    assert lib.hbm_heap_size(heap, staging) == 0
+
+
 def test_a_control_block_waits_for_a_test_of_the_caller_too() -> None:
     ranks = Cast(2)
     first, keeper = ranks.arenas(), ranks.arenas()

@@ -19,6 +19,10 @@ def test_owners_may_take_the_steps_of_their_jobs_in_different_orders(mpirun: Sta
     assert "all steps are complete" in mpirun(RANKS / "late_owners.py", 4).output
 
 
+def test_memory_of_a_dropped_job_stays_while_slower_ranks_may_copy_from_it(mpirun: Start) -> None:
+    assert "rank 0: all memory stays" in mpirun(RANKS / "left.py", 2).output
+
+
 def test_owners_and_workers_learn_of_a_dead_worker(survivors: Survivors) -> None:
     seen = survivors(RANKS / "dies.py", 4)
     assert sorted(seen) == ["0", "1", "2"], seen
