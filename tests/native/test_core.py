@@ -52,6 +52,7 @@ TESTS = {
     "heap_forks": "the child of a fork cannot use its parent's heap",
     "handler": "NumPy's hook allocates and frees each block in the right memory",
     "departures": "a rank's departure shows after all that it wrote",
+    "offers": "a rank looks at no byte that it does not send before it offers its memory",
     "leaving": "a rank that leaves keeps the staging buffers that its peers may read",
     "held": "threads that release held memory at once release it once",
     "many_in_flight": "each wait advances every operation in flight, however many there are",

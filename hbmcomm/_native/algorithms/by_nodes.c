@@ -44,7 +44,7 @@ static int is_allreduce(const hbm_operation *o) { return o->call.operation == HB
 /* The segment of a rank: its bytes in the send buffer, and in the receive buffer. */
 static hbm_part segment_of(const hbm_operation *o, int rank)
 {
-    if (sends_to_each(o))
+    if (sends_to_each(&o->call))
         return part_for(o, rank);
     if (o->call.operation == HBM_ALLGATHER)
         return part_from(o, rank);

@@ -73,7 +73,7 @@ static int receive(hbm_operation *o, int sender)
     if (has_table(o)) {
         const unsigned char *table = hbm_post_data(o, sender, p, 0, given);
         memcpy(&from, table + (size_t)o->comm->rank * sizeof from, sizeof from);
-    } else if (sends_to_each(o)) {
+    } else if (sends_to_each(&o->call)) {
         from.offset = (uint64_t)o->comm->rank * o->block;
     } else if (!(flags & PUSHED)) {
         from.bytes = given;

@@ -78,7 +78,7 @@ hbm_comm *hbm_open(const hbm_setup *setup)
     c->heap = setup->staging;
     c->arrays = setup->arrays;
     c->staging = HBM_NOWHERE;
-    c->most_room = most_room_of(c->size);
+    c->shared_room = shared_room_of(c->size);
     c->forks = hbm_forks();
     atomic_store_explicit(&c->references, 1, memory_order_relaxed);
     find_peers(c, setup);

@@ -72,7 +72,7 @@ struct hbm_comm {
     int roots[SLOTS];
     hbm_heap *heap;             /* this rank's ordinary memory, which holds its staging buffers */
     uint64_t staging;           /* their offset in it */
-    uint64_t most_room;         /* as most_room_of() */
+    uint64_t shared_room;       /* as shared_room_of() */
     uint64_t staged;            /* pieces put into them so far */
     uint64_t reduced;           /* buffers of them that reductions have filled so far */
     hbm_heap *arrays;
@@ -103,9 +103,8 @@ struct hbm_comm {
     COUNTERS
 };
 
-/* Bytes of a piece, and of an entry, for which staging buffers have room in any call: a sender may
-   have a buffer for each rank, and a piece is lengthened by at most an entry (pieces.h). */
-static inline uint64_t most_room_of(int ranks)
+/* See is_served() in operation.c. */
+static inline uint64_t shared_room_of(int ranks)
 {
     return STAGING_BYTES / STAGING_DEPTH / 2 / (uint64_t)ranks;
 }

@@ -7,6 +7,7 @@
 #include "communicator/failure.h"
 #include "communicator/lock.h"
 #include "operations/paths.h"
+#include "rendezvous/blocks.h"
 #include "waiting/progress.h"
 #include "waiting/wait.h"
 
@@ -151,27 +152,31 @@ static uint64_t common_length(const hbm_call *call, int ranks, uint64_t block)
     }
 }
 
-/* Whether pieces of the call have room in staging buffers, `most_room` bytes, and a number for each
-   of their steps. Every rank decides the same, from what all of them know. */
-static int is_served(const hbm_call *call, int ranks, uint64_t most_room, uint64_t *block)
+/* Whether pieces of the call have room in staging buffers, and a number for each of their steps.
+   Every rank decides the same, from what all of them know.
+
+   `shared_room`: bytes of a piece where a sender has a buffer for each rank. Half of what there is,
+   because a piece is lengthened by at most an entry (room_for() of pieces.h). */
+static int is_served(const hbm_call *call, int ranks, uint64_t shared_room, uint64_t *block)
 {
     uint64_t entry = entry_bytes(call);
-    if (call->reduction == HBM_USER && (!entry || entry > most_room))
+    uint64_t room = sends_to_each(call) ? shared_room : STAGING_BYTES / STAGING_DEPTH / 2;
+    if (call->reduction == HBM_USER && (!entry || entry > room))
         return 0;
     return !__builtin_mul_overflow(call->count, entry, block)
-           && common_length(call, ranks, *block) / MOST_PIECES < most_room;
+           && common_length(call, ranks, *block) / MOST_PIECES < room;
 }
 
 int hbm_serves(const hbm_call *call, int ranks)
 {
     uint64_t block;
-    return is_served(call, ranks, most_room_of(ranks), &block);
+    return is_served(call, ranks, shared_room_of(ranks), &block);
 }
 
 /* Sets the bytes that this rank sends and receives. Anything but HBM_OK: the call cannot begin. */
 static int check(hbm_operation *o, uint64_t *sent, uint64_t *received)
 {
-    if (!is_served(&o->call, o->comm->size, o->comm->most_room, &o->block))
+    if (!is_served(&o->call, o->comm->size, o->comm->shared_room, &o->block))
         return HBM_UNSERVED;
     *sent = sent_bytes(o);
     *received = received_bytes(o);

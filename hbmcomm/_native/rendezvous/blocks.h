@@ -16,9 +16,9 @@ static inline int is_to_root(const hbm_operation *o)
 }
 
 /* Whether a sender has a different block for each receiver. */
-static inline int sends_to_each(const hbm_operation *o)
+static inline int sends_to_each(const hbm_call *call)
 {
-    switch (o->call.operation) {
+    switch (call->operation) {
     case HBM_SCATTER:
     case HBM_SCATTERV:
     case HBM_ALLTOALL:
@@ -46,7 +46,7 @@ static inline hbm_part part_for(const hbm_operation *o, int receiver)
 {
     if (o->call.send_parts)
         return o->call.send_parts[receiver];
-    return (hbm_part){sends_to_each(o) ? (uint64_t)receiver * o->block : 0, o->block};
+    return (hbm_part){sends_to_each(&o->call) ? (uint64_t)receiver * o->block : 0, o->block};
 }
 
 /* The part of this rank's receive buffer for a sender's block. */

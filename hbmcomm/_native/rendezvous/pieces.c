@@ -20,7 +20,7 @@
 
 static uint64_t slices_of(const hbm_operation *o)
 {
-    return sends_to_each(o) ? (uint64_t)o->comm->size : 1;
+    return sends_to_each(&o->call) ? (uint64_t)o->comm->size : 1;
 }
 
 static uint64_t count(uint64_t bytes, uint64_t room) { return (bytes + room - 1) / room; }
@@ -43,7 +43,7 @@ static uint64_t depth(const hbm_operation *o, uint64_t room)
    with. */
 static uint64_t offset_of(const hbm_operation *o, uint64_t first, int receiver, uint64_t room)
 {
-    uint64_t slice = sends_to_each(o) ? (uint64_t)receiver : 0;
+    uint64_t slice = sends_to_each(&o->call) ? (uint64_t)receiver : 0;
     return ((first + o->piece) % depth(o, room) * slices_of(o) + slice) * room;
 }
 
@@ -131,7 +131,7 @@ int hbm_produce(hbm_operation *o)
             return HBM_PENDING;
     for (int s = 0; s < (int)slices_of(o); s++) {
         hbm_part part = part_for(o, s);
-        uint64_t bytes = sends_to_each(o) && s == c->rank ? 0 : bytes_of(o, part.bytes, o->room);
+        uint64_t bytes = sends_to_each(&o->call) && s == c->rank ? 0 : bytes_of(o, part.bytes, o->room);
         if (bytes)
             hbm_copy(c->peers[c->rank].ordinary + c->staging + offset_of(o, o->send_at, s, o->room),
                      (const char *)o->call.send + part.offset + o->piece * o->room, bytes);

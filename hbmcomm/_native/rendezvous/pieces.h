@@ -18,8 +18,8 @@ static inline uint64_t overlapping_piece(uint64_t block)
 }
 
 /* The length of the pieces of a message: whole entries, and `room` bytes or a little less; more
-   where there would be more than MOST_PIECES. At most comm->most_room and an entry, or `room`, for
-   what operation.c lets begin. */
+   where there would be more than MOST_PIECES. For calls that operation.c lets begin the result is
+   `room` at most, or less than hbm_most_room(). */
 static inline uint64_t room_for(const hbm_operation *o, uint64_t message, uint64_t room)
 {
     uint64_t entry = entry_bytes(&o->call), least = message / MOST_PIECES + 1;

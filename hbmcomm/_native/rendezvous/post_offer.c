@@ -15,7 +15,7 @@ static uint64_t all_sent(const hbm_operation *o)
     const hbm_part *parts = o->call.send_parts;
     uint64_t sum = 0, end = 0;
     if (!parts)
-        return sends_to_each(o) ? (uint64_t)o->comm->size * o->block : o->block;
+        return sends_to_each(&o->call) ? (uint64_t)o->comm->size * o->block : o->block;
     for (int r = 0; r < o->comm->size; r++) {
         sum += r == o->comm->rank ? 0 : parts[r].bytes;
         if (parts[r].bytes && parts[r].offset + parts[r].bytes > end)

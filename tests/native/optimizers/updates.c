@@ -231,6 +231,11 @@ static void body_updates(member *me)
               me->g.size, (int)step);
     }
     CHECK(hbm_run(me->comm, &barrier) == HBM_OK, "the barrier failed");
+    hbm_close(me->comm);
+    p->update.step++;
+    CHECK(hbm_push(me->comm, &p->update, 0, p->update.keys) == HBM_CLOSED, "a push after a close");
+    for (uint64_t key = 0; key < p->update.keys; key++)
+        CHECK(((uint64_t *)p->update.ready)[key] < p->update.step, "a store after a close");
     hbm_drop(o);
     free(memory);
     free(p);

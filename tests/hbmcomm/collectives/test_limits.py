@@ -1,0 +1,63 @@
+"""Which calls the core does, and which go to MPI, by the lengths of messages and entries."""
+
+import pytest
+
+from hbmcomm._native import _core  # type: ignore[attr-defined]
+
+ffi, lib = _core.ffi, _core.lib
+
+GIB = 2**30
+TO_EACH = (lib.HBM_SCATTER, lib.HBM_ALLTOALL, lib.HBM_REDUCE_SCATTER_BLOCK)
+TO_ALL = (lib.HBM_BCAST, lib.HBM_GATHER, lib.HBM_ALLGATHER, lib.HBM_REDUCE, lib.HBM_SCAN)
+UNEQUAL = (lib.HBM_GATHERV, lib.HBM_SCATTERV, lib.HBM_ALLTOALLV)
+LENGTHS = (0, 1, 2**31 - 1, 2**31, 2**32 + 1, 32 * GIB, 32 * GIB + 4096, 200 * GIB)
+
+
+def serves(ranks: int, **fields: int) -> bool:
+    return bool(lib.hbm_serves(ffi.new("hbm_call *", fields), ranks))
+
+
+@pytest.mark.parametrize("nbytes", LENGTHS)
+@pytest.mark.parametrize("ranks", [1, 2, 8, 1024])
+def test_messages_past_every_counter_of_32_bits_are_served(ranks: int, nbytes: int) -> None:
+    for operation in TO_ALL:
+        assert serves(ranks, operation=operation, dtype=lib.HBM_UINT8, count=nbytes)
+        assert serves(ranks, operation=operation, dtype=lib.HBM_FLOAT64, count=nbytes // 8)
+    for operation in TO_EACH:
+        assert serves(ranks, operation=operation, dtype=lib.HBM_UINT8, count=nbytes // ranks)
+
+
+@pytest.mark.parametrize("operation", [*TO_ALL, *TO_EACH])
+def test_messages_that_the_counter_of_steps_could_not_count_go_to_mpi(operation: int) -> None:
+    for count in (2**42, 2**60, 2**63, 2**64 - 1):
+        assert not serves(2, operation=operation, dtype=lib.HBM_FLOAT64, count=count)
+
+
+def test_ranks_that_cannot_know_the_longest_message_decide_alike() -> None:
+    for operation in UNEQUAL:
+        assert serves(2, operation=operation, dtype=lib.HBM_UINT8, count=2**45)
+        assert serves(2, operation=operation, dtype=lib.HBM_UINT8, count=1)
+
+
+def test_every_rank_decides_by_the_longest_block_that_it_knows() -> None:
+    parts = ffi.new("hbm_part[2]", [(0, 8), (8, 2**45)])
+    for operation, field in (
+        (lib.HBM_REDUCE_SCATTER, "send_parts"),
+        (lib.HBM_ALLGATHERV, "recv_parts"),
+    ):
+        fields = {"operation": operation, "dtype": lib.HBM_FLOAT64, field: parts}
+        for count in (1, 2**42):
+            assert not serves(2, count=count, **fields)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 8, 1024])
+def test_entries_of_functions_are_served_up_to_what_every_path_has_room_for(ranks: int) -> None:
+    user = {"dtype": lib.HBM_PACKED, "reduction": lib.HBM_USER, "count": 3}
+    for operation, room in (
+        (lib.HBM_ALLREDUCE, 512 * 1024),
+        (lib.HBM_SCAN, 512 * 1024),
+        (lib.HBM_REDUCE_SCATTER_BLOCK, 512 * 1024 // ranks),
+    ):
+        sizes = {1: True, 3: True, room: True, 0: False, room + 1: False, 2**33: False}
+        for entry, expected in sizes.items():
+            assert serves(ranks, operation=operation, entry_bytes=entry, **user) is expected
