@@ -72,10 +72,12 @@ uint64_t hbm_piece_room(const hbm_operation *o)
 static int find_room(hbm_operation *o, int sender, const post **found, uint64_t *room)
 {
     int status = hbm_find_post(o, sender, 0, found);
-    const volatile post *posted = *found;
     *room = 0;
-    if (status || !(posted->flags & IN_STAGING))
+    if (status)
         return status;
+    const volatile post *posted = *found;
+    if (!(posted->flags & IN_STAGING))
+        return HBM_OK;
     *room = posted->room;
     return *room && *room <= hbm_most_room(o) ? HBM_OK
                                               : hbm_blame(o->comm, HBM_UNTRUSTED, sender);

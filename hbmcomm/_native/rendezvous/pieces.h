@@ -17,12 +17,14 @@ static inline uint64_t overlapping_piece(uint64_t block)
     return quarter < least ? least : quarter < most ? quarter : most;
 }
 
-/* The length of the pieces of a message: whole entries, and `room` bytes or a little less; more
-   where there would be more than MOST_PIECES. For calls that operation.c lets begin the result is
-   `room` at most, or less than hbm_most_room(). */
+/* The length of the pieces of a message: `room` bytes or a little less, but more where there would be
+   more than MOST_PIECES. No entry that is reduced crosses two pieces; ranks that only move data may
+   differ in dtype. For calls that operation.c lets begin the result is `room` at most, or less than
+   hbm_most_room(). */
 static inline uint64_t room_for(const hbm_operation *o, uint64_t message, uint64_t room)
 {
-    uint64_t entry = entry_bytes(&o->call), least = message / MOST_PIECES + 1;
+    uint64_t entry = o->call.operation < HBM_REDUCE ? 1 : entry_bytes(&o->call);
+    uint64_t least = message / MOST_PIECES + 1;
     uint64_t grain = room < LINE * entry ? entry : LINE * entry, down = room / grain * grain;
     return down >= least ? down : (least + entry - 1) / entry * entry;
 }
