@@ -16,7 +16,7 @@ STOREYS = ("hbmcomm", "experiments", "plots", "commands", "tasks", "setup")
 """Each may import those before it."""
 ORDER = {
     "hbmcomm": "errors quantities _native memory collectives options allocation derived "
-    "communicator torch training costmodel",
+    "communicator torch training costmodel __main__",
     "experiments": "model catalogue console processes schedule environments programs results "
     "analysis emulation cluster provision jobs guests execution bench",
     "plots": "layout tables figures glossary draw text html site documentation",

@@ -1,0 +1,122 @@
+"""`python -m hbmcomm` runs an unchanged program over a Communicator, and ends as it does."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.model.environment import MPIS
+from tests.starting import Start
+
+PROGRAM = Path(__file__).parent / "ranks" / "unchanged.py"
+REPR = "from mpi4py import MPI; import sys; sys.stdout.write(repr(MPI.COMM_WORLD) + chr(10))"
+ONE_LEAVES = """
+from mpi4py import MPI
+import sys, time
+if MPI.COMM_WORLD.rank == 1:
+    {leave}
+time.sleep(100)
+"""
+of_every_mpi = pytest.mark.parametrize("mpi", MPIS)
+
+
+def alone(*words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "hbmcomm", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.ranks
+@of_every_mpi
+@pytest.mark.parametrize("runner", ["mpi4py", "hbmcomm"])
+def test_a_program_that_knows_mpi4py_alone_gets_what_mpi_promises(
+    mpirun: Start, mpi: str, runner: str
+) -> None:
+    found = mpirun(runner, 2, str(PROGRAM), "--kind", "of mine", "-m", mpi=mpi)
+    module = "hbmcomm.communicator" if runner == "hbmcomm" else "mpi4py.MPI"
+    assert found.output.count(f"kept {module}\n") == 2
+
+
+@pytest.mark.ranks
+def test_options_before_the_program_choose_the_communicator(mpirun: Start) -> None:
+    chosen = ("--transport", "mpi", "--kind", "hbw")
+    found = mpirun("hbmcomm", 2, *chosen, "-c", REPR, env={"MEMKIND_HBW_NODES": "0"})
+    for rank in range(2):
+        assert f"<Communicator: rank {rank} of 2, transport mpi, kind hbw" in found.output
+
+
+@pytest.mark.ranks
+def test_a_module_is_run_as_python_runs_it(mpirun: Start, tmp_path: Path) -> None:
+    (tmp_path / "within").mkdir()
+    body = f"{REPR}\nassert (__name__, sys.argv[1:]) == ('__main__', ['-c', '--kind'])\n"
+    (tmp_path / "within" / "program.py").write_text(body, encoding="ascii")
+    words = ("-m", "within.program", "-c", "--kind")
+    found = mpirun("hbmcomm", 2, *words, env={"PYTHONPATH": str(tmp_path)})
+    assert found.output.count("transport direct") == 2
+
+
+@pytest.mark.ranks
+def test_numpy_arrays_of_a_program_are_in_the_arena_where_asked_for(mpirun: Start) -> None:
+    code = (
+        "import hbmcomm as h, numpy, sys; sys.stdout.write(f'in {h.source(numpy.ones(9000))}\\n')"
+    )
+    assert mpirun("hbmcomm", 2, "--numpy-memory", "-c", code).output.count("in arena") == 2
+    assert mpirun("hbmcomm", 2, "-c", code).output.count("in None") == 2
+
+
+@pytest.mark.ranks
+@of_every_mpi
+def test_a_rank_that_ends_by_an_exception_ends_the_job(mpirun: Start, mpi: str) -> None:
+    code = ONE_LEAVES.format(leave="raise LookupError('of rank 1')")
+    found = mpirun("hbmcomm", 2, "-c", code, mpi=mpi, code=None, timeout=60.0)
+    assert found.code != 0
+    assert "LookupError: of rank 1" in found.output
+
+
+@pytest.mark.ranks
+@of_every_mpi
+def test_an_exit_code_of_one_rank_is_the_jobs(mpirun: Start, mpi: str) -> None:
+    code = ONE_LEAVES.format(leave="sys.exit(7)")
+    assert mpirun("hbmcomm", 2, "-c", code, mpi=mpi, code=None, timeout=60.0).code == 7
+    mpirun("hbmcomm", 2, "-c", "import sys; sys.exit(0)", mpi=mpi)
+
+
+@pytest.mark.ranks
+def test_what_the_machine_lacks_is_one_line_of_rank_0(mpirun: Start) -> None:
+    for options, text in (
+        (("--transport", "pigeon"), "unknown transport 'pigeon'; known: auto, direct"),
+        (("--kind", "hbm"), "unknown kind of memory 'hbm'"),
+        (("--kind", "dax_kmem"), "dax_kmem"),
+    ):
+        found = mpirun("hbmcomm", 2, *options, "-c", REPR, code=1)
+        assert found.output.count(text) == 1, found.output
+        assert found.output.count("hbmcomm: ") == 1
+        assert "Traceback" not in found.output
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((), "no program; give a Python file, or -m and a module"),
+        (("-m",), "-m needs the module to run"),
+        (("-c",), "-c needs the code to run"),
+        (("nowhere.py",), "no file 'nowhere.py' in "),
+        (("--pigeon",), "unrecognized arguments"),
+    ],
+)
+def test_a_wrong_command_line_says_what_to_give(words: tuple[str, ...], text: str) -> None:
+    found = alone(*words)
+    assert found.returncode == 2
+    assert text in found.stderr
+    assert "usage: python -m hbmcomm [options] (PROGRAM | -m MODULE" in found.stderr
+
+
+def test_help_has_a_line_to_copy_and_starts_no_mpi() -> None:
+    code = "import runpy, sys; sys.argv = ['hbmcomm', '--help']\n"
+    code += "try: runpy.run_module('hbmcomm', run_name='__main__')\n"
+    code += "finally: assert 'mpi4py.MPI' not in sys.modules"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert "mpiexec -n 4 python -m hbmcomm program.py" in found.stdout
+    assert "mpiexec -n 4 python -m mpi4py program.py" in found.stdout
+    assert max(map(len, found.stdout.splitlines())) <= 100
