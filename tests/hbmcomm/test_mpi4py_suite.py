@@ -1,7 +1,7 @@
 """mpi4py's own tests pass with a Communicator in the place of COMM_WORLD and of COMM_SELF.
 
-They come with mpi4py's source distribution, of the version that constraints.txt pins; pip fetches
-it once into build/. Run here are the collective and the communicator files with transport direct.
+They come with mpi4py's source distribution (tests/source_distributions.py). Run here are the
+collective and the communicator files with transport direct.
 
 By hand, all files with every transport under every MPI with 1 to 4 ranks, about an hour:
     HBMCOMM_MPI4PY_TESTS=all .venv/bin/pytest tests/hbmcomm/test_mpi4py_suite.py
@@ -11,16 +11,12 @@ Which tests are left out, and why: ranks/mpi4py_suite.py.
 
 import os
 import re
-import subprocess
-import sys
-import tarfile
-import tempfile
 from pathlib import Path
 
 import pytest
 
-from experiments.model.checkout import ROOT
 from experiments.model.environment import MPIS
+from tests.source_distributions import source
 from tests.starting import Start
 
 PROGRAM = Path(__file__).parent / "ranks" / "mpi4py_suite.py"
@@ -57,31 +53,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.alone, pytest.mark.timeout(1800)]
 @pytest.fixture(scope="module")
 def folder() -> Path:
     """The `test` folder of mpi4py's source distribution."""
-    pins = (ROOT / "constraints.txt").read_text(encoding="ascii")
-    wanted = re.search(r"^mpi4py==(\S+)$", pins, re.MULTILINE)
-    assert wanted
-    place = ROOT / "build" / f"mpi4py-tests-{wanted[1]}"
-    if not place.is_dir():
-        place.parent.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
-            _fetch(wanted[0], Path(scratch)).rename(place)
-    return place
-
-
-def _fetch(wanted: str, scratch: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check"]
-    command += ["--no-deps", "--no-binary", ":all:", "--no-build-isolation"]
-    done = subprocess.run(
-        [*command, "--dest", str(scratch), wanted], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        if "No matching distribution found" in done.stderr:
-            pytest.skip(f"no package registry gave the source of {wanted}")
-        pytest.fail(f"pip could not fetch {wanted}:\n{done.stderr}")
-    (archive,) = scratch.glob("*.tar.gz")
-    with tarfile.open(archive) as packed:
-        packed.extractall(scratch, filter="data")
-    return scratch / archive.name.removesuffix(".tar.gz") / "test"
+    return source("mpi4py") / "test"
 
 
 def _modules(folder: Path, files: str) -> list[str]:
