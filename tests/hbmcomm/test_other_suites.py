@@ -68,7 +68,7 @@ SUITES = {
         ),
         Suite(
             "pylops-mpi",
-            519,
+            500,
             needs=("scipy", "pylops", "pyproximal", *OF_MATPLOTLIB),
             isolated=True,
         ),
@@ -86,7 +86,7 @@ RARE = [
     ("pylops-mpi", "openmpi", 2),
     ("pylops-mpi", "mpich", 3),
 ]
-SECONDS = 1200.0
+SECONDS = 1800.0
 """For one run of a suite."""
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3 * SECONDS)]
