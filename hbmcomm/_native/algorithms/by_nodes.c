@@ -17,7 +17,6 @@
 #include "algorithms/barrier.h"
 #include "communicator/bell.h"
 #include "rendezvous/blocks.h"
-#include "kernels/reduction.h"
 #include "rendezvous/rendezvous.h"
 #include "rendezvous/slices.h"
 

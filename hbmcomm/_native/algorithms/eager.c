@@ -10,7 +10,7 @@
 #include "algorithms/algorithms.h"
 #include "cpu/copy.h"
 #include "rendezvous/posts.h"
-#include "kernels/reduction.h"
+#include "rendezvous/rendezvous.h"
 
 static uint64_t offset_of(int record, uint64_t bytes)
 {

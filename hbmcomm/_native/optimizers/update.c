@@ -12,7 +12,7 @@
 
 #include "algorithms/barrier.h"
 #include "communicator/lock.h"
-#include "kernels/reduction.h"
+#include "rendezvous/rendezvous.h"
 #include "optimizers/optimizers.h"
 #include "rendezvous/posts.h"
 #include "waiting/progress.h"

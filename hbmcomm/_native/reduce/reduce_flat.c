@@ -5,7 +5,6 @@
    end makes all slices visible, and keeps every rank until nobody accesses its arrays any more. */
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
-#include "kernels/reduction.h"
 #include "rendezvous/rendezvous.h"
 #include "rendezvous/slices.h"
 

@@ -11,7 +11,6 @@
 #include "algorithms/algorithms.h"
 #include "communicator/bell.h"
 #include "rendezvous/pieces.h"
-#include "kernels/reduction.h"
 #include "rendezvous/rendezvous.h"
 
 #define AHEAD 4 /* pieces that a rank puts before it reduces one */

@@ -10,7 +10,6 @@
 #include "rendezvous/pieces.h"
 #include "rendezvous/post_offer.h"
 #include "rendezvous/posts.h"
-#include "kernels/reduction.h"
 #include "rendezvous/rendezvous.h"
 
 enum { BEGINNING, MEETING, TAKING, PRODUCING, REDUCING, WAITING };

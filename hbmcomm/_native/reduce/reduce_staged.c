@@ -12,7 +12,6 @@
    pieces.c. */
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
-#include "kernels/reduction.h"
 #include "rendezvous/pieces.h"
 #include "rendezvous/rendezvous.h"
 #include "rendezvous/slices.h"

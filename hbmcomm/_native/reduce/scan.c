@@ -10,7 +10,6 @@
 #include "cpu/copy.h"
 #include "rendezvous/pieces.h"
 #include "rendezvous/posts.h"
-#include "kernels/reduction.h"
 #include "rendezvous/rendezvous.h"
 
 #define PIECE (64 * KIB)

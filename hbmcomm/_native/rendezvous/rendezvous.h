@@ -10,6 +10,7 @@
 
 #include "communicator/comm.h"
 #include "cpu/copy.h"
+#include "kernels/reduction.h"
 
 enum { BY_REFERENCE = IN_ARENA | IN_PRIVATE };
 
@@ -52,6 +53,14 @@ static inline void copy_staged(const hbm_operation *o, void *to, const void *fro
 static inline int how_to_reduce(const hbm_operation *o, uint64_t bytes)
 {
     return o->streaming ? STREAMING : goes_in_turn(o, bytes) ? IN_TURN : IN_ORDER;
+}
+
+/* Reduces a range of the inputs in comm->in into the outputs. */
+static inline int reduce_into(hbm_operation *o, int ins, void *const *out, int outs,
+                              uint64_t offset, uint64_t bytes, int how)
+{
+    count_reduced(o->comm, bytes * (uint64_t)ins);
+    return hbm_combine(&o->call, o->comm->in, ins, out, outs, offset, bytes, how);
 }
 
 /* Begins with the rank after this one, so that not all ranks read from the same one at once. */
