@@ -19,8 +19,7 @@ _take_back = lib.hbm_take_back_request
 _PENDING, _UNREADABLE, _LAST = lib.HBM_PENDING, lib.HBM_UNREADABLE, lib.HBM_LAST_STATUS
 _NULL = ffi.NULL
 _COMPLETE = -1
-"""Instead of an operation's number: it was complete as soon as it was started, and nobody has
-waited for it."""
+"""Instead of an operation's number: the plan was started slowly, and was complete at once."""
 
 
 class DirectPlan(Plan):
@@ -39,7 +38,7 @@ class DirectPlan(Plan):
     _call: Call
     _read: Callable[[], Call]
     _operation: int
-    """The core's number of the operation in flight; 0: the plan is inactive; `_COMPLETE`."""
+    """The core's number of the operation in flight; 0: none; or `_COMPLETE`."""
     _plan: Any
     """The core's `hbm_plan`."""
     _address: int
@@ -78,18 +77,14 @@ class DirectPlan(Plan):
             HbmcommError: The plan is active: it was started, and `Wait` or `Test` has not
                 completed it. So on every rank, whether its operation is in flight or complete.
         """
-        if self._operation:
-            self._check_inactive()
         found = _start(self._quick, id(self))
-        if found == _UNREADABLE:
+        if found == _UNREADABLE:  # as that of an active plan
             found = self._start_slowly()
         if found > _LAST:
             self._operation = found
             _started[found] = self
         elif found:
             self._owner._check(found)
-        else:
-            self._operation = _COMPLETE
         self._quick = 0
 
     def _check_inactive(self) -> None:
@@ -102,17 +97,32 @@ class DirectPlan(Plan):
             raise HbmcommError(ACTIVE)
 
     def _start_slowly(self) -> int:
-        """Start where data must be packed, or MPI cannot wait for operations of the core."""
+        """Start where data must be packed, or MPI cannot wait for operations of the core.
+
+        Raises:
+            HbmcommError: The plan is active, or was freed.
+        """
+        if self._operation or self._quick != self._address:
+            self._check_inactive()
+            found = int(_start(self._quick, id(self)))
+            if found != _UNREADABLE:
+                return found
         if self._core is _NULL:
             raise HbmcommError("this plan was freed; make a new one with the *_init call")
         if self._call.packs:
             self._call = self._read()
         request = id(self) if lib.hbm_serves_requests() else 0
-        return int(lib.hbm_start_once(self._core, self._call.call, request))
+        found = int(lib.hbm_start_once(self._core, self._call.call, request))
+        if not found:
+            self._operation = _COMPLETE
+        return found
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         """Block until the collective is complete; return at once if it is not started."""
-        if self._operation > 0:
+        if not self._operation:
+            self._quick = self._address
+            _take_back(id(self))
+        elif self._operation > 0:
             self._end(_wait(self._operation, id(self)))
         else:
             self._operation, self._quick = 0, self._address
