@@ -171,6 +171,22 @@ def an_active_plan_is_started_by_nobody_complete_or_not() -> None:
 
 
 @promise
+def an_active_plan_that_packs_its_data_is_started_by_nobody() -> None:
+    every_other = MPI.FLOAT.Create_vector(2, 1, 2).Commit()
+    x = np.zeros(4, "float32")
+    plan = comm.Bcast_init([x, 1, every_other])
+    for number in range(3):
+        x[:] = number if RANK == 0 else -1
+        plan.Start()
+        for call in (plan.Start, plan):
+            with refused(HbmcommError, "this plan is active: it was started, and"):
+                call()
+        plan.Wait()
+        assert x[0] == x[2] == number
+    every_other.Free()
+
+
+@promise
 def startall_is_refused_and_harms_nothing() -> None:
     for planned in sums():
         for _ in range(2):
