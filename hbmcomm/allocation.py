@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from hbmcomm.collectives.transports.transport import Transport
 from hbmcomm.memory.policy.kinds import Kind
-from hbmcomm.memory.private.arrays import Shape, shape_and_dtype
+from hbmcomm.memory.private.arrays import Shape
 
 
 class Allocating(Transport):
@@ -34,17 +34,18 @@ class Allocating(Transport):
     def empty_like(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
         """An array of arbitrary contents with the shape of `a`, and its dtype unless one is given.
 
-        The array is in this communicator's kind, wherever `a` is, and in C order.
+        The array is in this communicator's kind, wherever `a` is. It keeps the order of `a` in
+        memory, as that of numpy.empty_like does: collectives move memory, whatever its order.
         """
-        return self.empty(*shape_and_dtype(a, dtype))
+        return self._array_factory().empty_like(a, dtype)
 
     def zeros_like(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
         """An array of zeros with the shape of `a`, and its dtype unless one is given."""
-        return self.zeros(*shape_and_dtype(a, dtype))
+        return self._array_factory().zeros_like(a, dtype)
 
     def ones_like(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
         """An array of ones with the shape of `a`, and its dtype unless one is given."""
-        return self.ones(*shape_and_dtype(a, dtype))
+        return self._array_factory().ones_like(a, dtype)
 
     def asarray(self, a: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
         """`a` itself where it is in this communicator's kind already, else a copy there."""

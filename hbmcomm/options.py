@@ -5,6 +5,7 @@ Checks the arguments before anything is created, and makes errors the same on al
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from mpi4py import MPI
 
 from hbmcomm.collectives.transports import AUTO, TRANSPORTS
-from hbmcomm.errors import HbmcommError, KindUnavailable
+from hbmcomm.errors import ArenaUnavailable, HbmcommError, OutOfMemory
 from hbmcomm.memory.policy.kinds import Nodes, default_kind, resolve
 
 T = TypeVar("T")
@@ -74,7 +75,8 @@ def options_of(
         file = os.fspath(device)
         _check_device(file, kind, names, bound)
         return Options("dax", bound, file, ("direct",))
-    return Options(resolve(kind or default_kind(), bound).name, bound, None, names)
+    found = resolve(default_kind() if kind is None else kind, bound)
+    return Options(found.name, bound, None, names)
 
 
 def _bound(nodes: Iterable[int]) -> Nodes:
@@ -133,17 +135,19 @@ class BeginFailure(NamedTuple):
     kind: type[HbmcommError]
     text: str
     recoverable: bool
-    """Another transport may work without the missing resource."""
+    """Ranks cannot share memory, or have none left: another transport may work."""
 
 
 def gather_failures(comm: MPI.Comm, problem: Exception | None) -> list[BeginFailure]:
     """The failures of all ranks, by rank; collective, and the same list everywhere."""
     own = None
     if isinstance(problem, HbmcommError):
-        recoverable = not isinstance(problem, KindUnavailable)
+        recoverable = isinstance(problem, ArenaUnavailable | OutOfMemory)
         own = BeginFailure(comm.rank, type(problem), str(problem), recoverable)
     elif problem is not None:
-        recoverable = isinstance(problem, OSError | MemoryError)
+        recoverable = isinstance(problem, MemoryError) or (
+            isinstance(problem, OSError) and problem.errno == errno.ENOMEM
+        )
         own = BeginFailure(comm.rank, HbmcommError, _described(problem), recoverable)
     return [each for each in MPI.Comm.allgather(comm, own) if each is not None]
 

@@ -99,8 +99,8 @@ def fit(
     for each in samples:
         if each.ranks < 2 or each.nbytes < 1 or not 0 < each.seconds < math.inf:
             raise CostModelError(
-                f"{each} is no time of a collective: give 2 ranks or more, at least 1 byte, and a "
-                "time above 0 s"
+                f"{each} is not a time of a collective: give 2 ranks or more, at least 1 byte, and "
+                "a time above 0 s"
             )
     chosen = {only: known[only]} if only else known
     found = [

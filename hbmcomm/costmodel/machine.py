@@ -34,7 +34,7 @@ class Memory:
         rising = all(one < two for one, two in zip(self.threads, self.threads[1:], strict=False))
         if not self.threads or len(self.threads) != len(self.speeds) or not rising:
             raise CostModelError(
-                f"threads {self.threads} and speeds {self.speeds} are no curve; give as many of "
+                f"threads {self.threads} and speeds {self.speeds} are not a curve; give as many of "
                 "each, and threads in increasing order"
             )
         if min(self.threads) < 1 or min(self.speeds) <= 0:

@@ -78,7 +78,7 @@ class Model(NamedTuple):
         nbytes: int,
         machine: Machine,
         *,
-        kind: str = "",
+        kind: str | None = None,
         packed: bool = False,
         cycle: int = 0,
     ) -> float:
@@ -100,7 +100,7 @@ class Model(NamedTuple):
             ranks,
             nbytes,
             machine,
-            kind or self.kind,
+            self.kind if kind is None else kind,
             self.share,
             packed=packed,
             cycle=cycle,

@@ -23,14 +23,17 @@ def empty(
 ) -> torch.Tensor:
     """A tensor of arbitrary contents in a group's part of the arena; not collective.
 
+    It stays in the arena when it grows (`resize_`).
+
     Args:
         size: As torch.empty takes it.
         dtype: Left out: torch's default.
         group: One of backend "hbm"; left out: the default group.
 
     Raises:
-        torch.OutOfMemoryError: This rank's part of the arena has no room.
+        torch.OutOfMemoryError: This rank's part of the arena has no room; `resize_` raises it too.
         RuntimeError: The group is of another backend.
+        ValueError: There is no such group in this process.
     """
     shape = torch.Size(size if not size or isinstance(size[0], int) else size[0])
     flat: torch.Tensor = _backend(group).allocate_tensor(
@@ -44,7 +47,8 @@ def memory(kind: str, nodes: Iterable[int] | None = None) -> Iterator[Kind]:
     """Inside, every new tensor of 64 KiB and more on the CPU is in a kind of memory.
 
     For parameters and caches of a model: `with hbmcomm.torch.memory("hbw"): model = Model()`.
-    Applies to the calling thread, not to those of autograd. Contexts nest; tensors outlive them.
+    Applies to the calling thread, not to those of autograd. Contexts nest; tensors outlive them. A
+    tensor that grows (`resize_`) gets new memory: of the kind inside, torch's own outside.
 
     Args:
         kind: A name of `hbmcomm.KINDS`.
@@ -112,12 +116,32 @@ def handle(group: distributed.ProcessGroup | None = None) -> int:
     """The number by which torch.ops.hbmcomm's operators name a group; left out: the default group.
 
     Raises:
-        ValueError: The group is of another backend.
+        ValueError: The group is of another backend, or there is no such group in this process.
     """
     found: int = shim().handle_of(_backend(group))
     return found
 
 
 def _backend(group: distributed.ProcessGroup | None) -> distributed.Backend:
+    """The backend of a group for the CPU; left out: of the default group.
+
+    With TORCH_DISTRIBUTED_DEBUG=DETAIL torch puts a wrapper around it, which is taken off.
+
+    Raises:
+        ValueError: There is no such group in this process.
+    """
     chosen = group if group is not None else distributed.group.WORLD
-    return chosen._get_backend(torch.device("cpu"))
+    if chosen is None:
+        raise ValueError(
+            "hbmcomm.torch: there is no default process group; call "
+            "torch.distributed.init_process_group('hbm') first"
+        )
+    if not isinstance(chosen, distributed.ProcessGroup):  # what new_group gives to other ranks
+        raise ValueError(
+            f"hbmcomm.torch: {chosen!r} is not a process group that this process is in; call from "
+            "the ranks of the group"
+        )
+    backend = chosen._get_backend(torch.device("cpu"))
+    while (wrapped := getattr(backend, "wrapped_pg", None)) is not None:
+        backend = wrapped
+    return backend

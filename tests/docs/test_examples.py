@@ -16,6 +16,7 @@ from invoke.parser import Parser
 
 import hbmcomm
 from experiments.model.environment import MPIS
+from hbmcomm.collectives.core.tuning import TABLE
 from tests.starting import Start
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,19 @@ _BLOCK = re.compile(
     r"(?:^<!-- needs: (?P<needs>[^\n]+) -->\n)?^```python\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+
+
+def test_every_variable_of_the_project_that_a_page_names_exists() -> None:
+    variable = re.compile(r"HBMCOMM_[A-Z][A-Z_]*[A-Z]")
+    folders = ("hbmcomm", "experiments", "commands", "plots", "tests", "docker")
+    sources = [path for each in folders for path in (ROOT / each).rglob("*.*") if path.is_file()]
+    known = {entry.variable for entry in TABLE}
+    for path in sources:
+        if path.suffix in (".py", ".sh", ".h", ".c", ".cpp"):
+            known |= set(variable.findall(path.read_text(encoding="utf-8")))
+    named = {(page.name, name) for page in PAGES for name in variable.findall(page.read_text())}
+    assert len(named) > 10
+    assert {each for each in named if each[1] not in known} == set()
 
 
 class Block(NamedTuple):

@@ -26,6 +26,13 @@ def test_what_a_communicator_promises_beside_its_collectives_holds(mpirun: Start
     assert found.output.count("kept") == 3
 
 
+def test_arrays_in_fortran_order_give_what_they_give_with_mpi4py(mpirun: Start) -> None:
+    transports = (*TRANSPORTS, "hierarchical")
+    found = mpirun(PROGRAMS / "orders.py", 2, *transports)
+    for transport in transports:
+        assert found.output.count(f"{transport}: in order") == 2
+
+
 def test_messages_cross_to_another_node_once(mpirun: Start) -> None:
     assert mpirun(PROGRAMS / "links.py", 5).output.count("counted") == 5
 

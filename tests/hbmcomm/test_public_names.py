@@ -57,6 +57,31 @@ def test_the_library_names_no_command_and_no_file_of_the_suite() -> None:
     assert found == []
 
 
+def test_every_attribute_of_every_module_can_be_inspected() -> None:
+    """vLLM asks `hasattr(value, "__dict__")` of the attributes of all modules that are loaded."""
+    program = """
+import importlib, importlib.util, pkgutil, sys
+import hbmcomm
+has_torch = importlib.util.find_spec("torch") is not None
+for found in pkgutil.walk_packages(hbmcomm.__path__, "hbmcomm."):
+    if has_torch or not found.name.startswith("hbmcomm.torch"):
+        importlib.import_module(found.name)
+modules = {name: each for name, each in sys.modules.items() if name.startswith("hbmcomm")}
+for name, module in modules.items():
+    for attribute, value in vars(module).items():
+        try:
+            hasattr(value, "__dict__"), dir(value)
+        except Exception as error:
+            print(f"{name}.{attribute}: {type(error).__name__}: {error}")
+print("no torch" * (not has_torch), len(modules) > 100)
+"""
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.stdout.endswith(" True\n") and found.stdout.count("\n") == 1, (
+        found.stdout + found.stderr
+    )
+
+
 def test_another_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'hbmcomm' has no attribute 'comunicator'"):
         hbmcomm.comunicator  # noqa: B018

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from mpi4py import MPI
 
+ACTIVE = (
+    "this plan is active: it was started, and its run has not been completed by Wait() or Test(); "
+    "call Wait() before you start it again"
+)
+"""The text of the error of a second start."""
+
 
 class Plan(MPI.Prequest):
     """A persistent collective: created once, run as often as needed.

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from mpi4py import MPI
 
-from hbmcomm.collectives.calls.plan import Plan
+from hbmcomm.collectives.calls.plan import ACTIVE, Plan
 from hbmcomm.collectives.calls.requests import CollectiveRequest
 from hbmcomm.errors import HbmcommError
 
@@ -130,15 +130,25 @@ class ThreadedPlan(Plan):
         return plan
 
     def __call__(self) -> None:
+        self._check_inactive()
         self._run()
 
     def Start(self) -> None:
-        """Begin the collective: do not use its buffers until it is complete."""
-        if not self.Test():
-            raise HbmcommError("this plan is started and not complete; call Wait() first")
+        """Begin the collective: do not use its buffers until it is complete.
+
+        Raises:
+            HbmcommError: The plan is active: it was started, and `Wait` or `Test` has not
+                completed it.
+        """
+        self._check_inactive()
         self._operation = self._new()
         self._operation.put_in(self)
         self._start(self._operation)
+
+    def _check_inactive(self) -> None:
+        """Raise unless MPI's own Waitall or the like completed the plan and freed its handle."""
+        if self._operation is not None and (self != MPI.REQUEST_NULL or not self.Test()):
+            raise HbmcommError(ACTIVE)
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         """Block until the collective is complete; return at once if it is not started."""

@@ -132,11 +132,15 @@ _UNITS = {
 }
 
 
+_NAMES = {"bytes": "bytes", "ranks": "ranks", "us": "microseconds"}
+_EXAMPLES = {"bytes": "4096 or 64KiB", "us": "50 or 2ms"}
+
+
 def asked(environ: Mapping[str, str] = os.environ) -> dict[str, int]:
     """The entries that the environment changes, by field.
 
     Raises:
-        HbmcommError: A variable's value is no number, or out of its range.
+        HbmcommError: A variable's value is not a number, or out of its range.
     """
     return {
         entry.field: _read(entry, environ[entry.variable])
@@ -177,7 +181,7 @@ def tuning(ranks: int = 2) -> tuple[Threshold, ...]:
     """The thresholds of transport direct for so many ranks on this machine.
 
     Raises:
-        HbmcommError: A variable's value is no number, or out of its range.
+        HbmcommError: A variable's value is not a number, or out of its range.
     """
     caches = sum(usable_bytes(each) for each in current().caches if each.node is None)
     here = Ranks(
@@ -195,10 +199,9 @@ def tuning(ranks: int = 2) -> tuple[Threshold, ...]:
 def _read(entry: Entry, text: str) -> int:
     value = parse_quantity(text, _UNITS[entry.unit])
     if value is None:
-        form = {"bytes": "bytes, such as 4096 or 64KiB", "us": "microseconds, such as 50 or 2ms"}
         raise HbmcommError(
-            f"{entry.variable}={text} is no {entry.unit}; write a whole number"
-            + (f" of {form[entry.unit]}" if entry.unit in form else "")
+            f"{entry.variable}={text} is not a number of {_NAMES[entry.unit]}; write a whole number"
+            + (f", such as {_EXAMPLES[entry.unit]}" if entry.unit in _EXAMPLES else "")
         )
     if not entry.least <= value <= entry.most:
         raise HbmcommError(

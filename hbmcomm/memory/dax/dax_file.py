@@ -63,7 +63,7 @@ def inspect(path: str, sysfs: Path = SYSFS) -> DaxFile:
     folder = _folder(number, sysfs)
     if folder is None:
         raise KindUnavailable(
-            f"device={path}: character device {number[0]}:{number[1]} is no dax device; "
+            f"device={path}: character device {number[0]}:{number[1]} is not a dax device; "
             f"take one of this machine's: {_known(sysfs)}"
         )
     device = _read(path, number, folder)

@@ -12,6 +12,7 @@ import mmap
 import os
 import platform
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from hbmcomm._native import _libraries
@@ -26,7 +27,19 @@ POLICY_CALLS_IN_A_CONTAINER = (
 """The remedy where a container engine's default filter refuses the calls below."""
 
 _ffi: Any = _libraries.ffi
-_libc: Any = _ffi.dlopen(None)
+
+
+def _functions_of_libc(*names: str) -> SimpleNamespace:
+    """The functions of libc with these names.
+
+    cffi's object of the library also declares the symbols of memkind and hwloc, so that `hasattr`
+    and `dir` of it raise. It must not be an attribute of a module: programs inspect those.
+    """
+    library = _ffi.dlopen(None)
+    return SimpleNamespace(**{name: getattr(library, name) for name in names})
+
+
+_libc = _functions_of_libc("mmap", "munmap", "madvise", "memset", "sched_getcpu", "syscall")
 
 _GENERIC = {"mbind": 235, "get_mempolicy": 236, "move_pages": 239, "memfd_create": 279}
 NUMBERS = {

@@ -65,9 +65,15 @@ def _dax(topology: Topology) -> Nodes:
             named = parse_list(configured)
         except ValueError:
             raise KindUnavailable(
-                f"MEMKIND_DAX_KMEM_NODES={configured} is no list of nodes; write "
+                f"MEMKIND_DAX_KMEM_NODES={configured} is not a list of nodes; write "
                 "one such as 2 or 8-9"
             ) from None
+        missing = tuple(number for number in named if number not in topology.memory_nodes)
+        if missing:
+            raise KindUnavailable(
+                f"MEMKIND_DAX_KMEM_NODES={configured} names node {format_list(missing)}; the nodes "
+                f"with memory here are {format_list(topology.memory_nodes)}"
+            )
         return _among(topology.memory_nodes, named)
     targets = {device.target_node for device in topology.dax if device.online}
     return _among(topology.memory_nodes, targets)
@@ -159,8 +165,15 @@ def resolve(kind: str, nodes: Iterable[int] | None = None) -> Kind:
 
 
 def default_kind() -> str:
-    """`hbw` where this machine has high-bandwidth memory (or emulates it), else `regular`."""
-    return "hbw" if current().hbm.nodes else "regular"
+    """`hbw` where this machine has high-bandwidth memory (or emulates it), else `regular`.
+
+    Raises:
+        KindUnavailable: MEMKIND_HBW_NODES names no nodes of this machine.
+    """
+    hbm = current().hbm
+    if not hbm.nodes and os.environ.get("MEMKIND_HBW_NODES", "").strip():
+        raise KindUnavailable(f"{hbm.rule}; correct it, or unset it")
+    return "hbw" if hbm.nodes else "regular"
 
 
 def usable_nodes() -> Nodes:

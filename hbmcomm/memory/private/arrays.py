@@ -1,7 +1,8 @@
 """NumPy arrays in a kind of memory: empty, zeros, ones, full, *_like, asarray.
 
-Ordinary ndarrays, 64-byte aligned, in C order; their block is freed with the last view. Knows
-NumPy's shapes and dtypes; `blocks` allocates the memory.
+Ordinary ndarrays, 64-byte aligned; their block is freed with the last view. They are in C order;
+arrays like another, and copies, keep its order in memory as NumPy's do (order="K"). Knows NumPy's
+shapes, dtypes and strides; `blocks` allocates the memory.
 """
 
 from __future__ import annotations
@@ -49,15 +50,27 @@ class ArrayFactory:
         block = self.allocate(model.size * model.itemsize)
         return np.ndarray(model.shape, model.dtype, buffer=np.asarray(block))
 
+    def empty_like(self, a: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
+        like = np.asanyarray(a)
+        target = like.dtype if dtype is None else np.dtype(dtype)
+        shape = _dimensions(like.shape, target)
+        order = _axes_in_memory(like, len(shape))
+        array = self.empty([shape[axis] for axis in order], target.base)
+        return array.transpose(np.argsort(order)) if order != sorted(order) else array
+
     def zeros(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
-        array = self.empty(shape, dtype)
-        block = _block(array)
-        if block is not None and block.source != "mmap":  # a fresh mapping is zero already
-            np.asarray(block).fill(0)
-        return array
+        return _zeroed(self.empty(shape, dtype))
+
+    def zeros_like(self, a: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
+        return _zeroed(self.empty_like(a, dtype))
 
     def ones(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
         return self.full(shape, 1, dtype)
+
+    def ones_like(self, a: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
+        array = self.empty_like(a, dtype)
+        np.copyto(array, 1, casting="unsafe")
+        return array
 
     def full(self, shape: Shape, fill: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
         array = self.empty(shape, np.asarray(fill).dtype if dtype is None else dtype)
@@ -70,14 +83,14 @@ class ArrayFactory:
         block = _block(given)
         if block is not None and given.dtype == target and self.holds(block):
             return given
-        array = self.empty(given.shape, target)
+        array = self.empty_like(given, target)
         np.copyto(array, given, casting="unsafe")
         return array
 
 
 def private_factory(kind: str | None = None, nodes: Iterable[int] | None = None) -> ArrayFactory:
     """The factory of arrays private to this process; arguments and errors as for `empty`."""
-    found = resolve(kind or default_kind(), nodes)
+    found = resolve(default_kind() if kind is None else kind, nodes)
     pinned = nodes is not None
 
     def holds(block: Block | NumpyPiece) -> bool:
@@ -146,8 +159,11 @@ def empty_like(
     kind: str | None = None,
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
-    """An array with the shape of `a`, and its dtype if none is given; else as `empty`."""
-    return empty(*shape_and_dtype(a, dtype), kind, nodes)
+    """An array with the shape of `a`, its order in memory, and its dtype if none is given.
+
+    All else is as for `empty`; the order is that of numpy.empty_like (order="K").
+    """
+    return private_factory(kind, nodes).empty_like(a, dtype)
 
 
 def zeros_like(
@@ -156,8 +172,8 @@ def zeros_like(
     kind: str | None = None,
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
-    """An array of zeros with the shape of `a`, and its dtype if none is given; else as `empty`."""
-    return zeros(*shape_and_dtype(a, dtype), kind, nodes)
+    """An array of zeros; arguments, order in memory and errors as for `empty_like`."""
+    return private_factory(kind, nodes).zeros_like(a, dtype)
 
 
 def ones_like(
@@ -166,8 +182,8 @@ def ones_like(
     kind: str | None = None,
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
-    """An array of ones with the shape of `a`, and its dtype if none is given; else as `empty`."""
-    return ones(*shape_and_dtype(a, dtype), kind, nodes)
+    """An array of ones; arguments, order in memory and errors as for `empty_like`."""
+    return private_factory(kind, nodes).ones_like(a, dtype)
 
 
 def asarray(
@@ -176,7 +192,8 @@ def asarray(
     kind: str | None = None,
     nodes: Iterable[int] | None = None,
 ) -> NDArray[Any]:
-    """`a` itself where it is in memory of the kind already, else a copy; see `empty`."""
+    """`a` itself where it is in memory of the kind already, else a copy that keeps its order in
+    memory; see `empty`."""
     return private_factory(kind, nodes).asarray(a, dtype)
 
 
@@ -197,15 +214,31 @@ def owner_of(array: NDArray[Any]) -> object:
     return array if array.base is None else array.base
 
 
-def shape_and_dtype(a: ArrayLike, dtype: DTypeLike | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of an array like another; a given dtype takes precedence."""
-    like = np.asanyarray(a)
-    return like.shape, like.dtype if dtype is None else np.dtype(dtype)
-
-
 def _dimensions(shape: Shape, dtype: DTypeLike) -> tuple[int, ...]:
     outer = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     return (*outer, *np.dtype(dtype).shape)
+
+
+def _axes_in_memory(like: NDArray[Any], dimensions: int) -> list[int]:
+    """The axes of an array like another, from the slowest in memory to the fastest.
+
+    As numpy.empty_like orders them (order="K"): C or Fortran order is kept, other axes are sorted
+    by their strides. Further dimensions, of a dtype with a shape, come last but in Fortran order.
+    """
+    if like.flags.f_contiguous and not like.flags.c_contiguous:
+        return list(reversed(range(dimensions)))
+    outer = list(range(like.ndim))
+    if not like.flags.c_contiguous:
+        outer.sort(key=lambda axis: -abs(like.strides[axis]))
+    return [*outer, *range(like.ndim, dimensions)]
+
+
+def _zeroed(array: NDArray[Any]) -> NDArray[Any]:
+    """An array that was just made, once it is zero."""
+    block = _block(array)
+    if block is not None and block.source != "mmap":  # a fresh mapping is zero already
+        np.asarray(block).fill(0)
+    return array
 
 
 def _block(array: NDArray[Any]) -> Block | NumpyPiece | None:

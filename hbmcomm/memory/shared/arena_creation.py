@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from hbmcomm.errors import ArenaUnavailable, HbmcommError
+from hbmcomm.errors import ArenaUnavailable
 from hbmcomm.memory.policy.kinds import Kind
 from hbmcomm.memory.shared import idle_limit, segment, segment_cache
 from hbmcomm.memory.shared.arena import Arena
@@ -55,7 +55,8 @@ def create_arena(
         segments: Of this process.
 
     Raises:
-        ArenaUnavailable: On every rank: some rank cannot map another's memory; says which.
+        ArenaUnavailable: On every rank: some rank cannot map another's memory; says which. Or there
+            are more than MOST_RANKS.
         HbmcommError: On every rank: the first such error of any rank, in `kind`, `extra` or
             `begin`, or OutOfMemory of a rank without memory for its control block.
         ValueError: On every rank: the first one of any rank, in `kind` or `extra`.
@@ -77,7 +78,7 @@ def create_by(
 ) -> tuple[Arena, list[Any]]:
     """`create_arena` by given methods, in this order."""
     if size > MOST_RANKS:  # on every rank, so that none waits
-        raise HbmcommError(
+        raise ArenaUnavailable(
             f"transport direct serves up to {MOST_RANKS} ranks on a node, not {size}; "
             "take transport='mpi' or fewer ranks"
         )

@@ -10,7 +10,7 @@ import errno
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from hbmcomm.errors import ArenaUnavailable, HbmcommError
+from hbmcomm.errors import HbmcommError
 
 T = TypeVar("T")
 
@@ -79,10 +79,10 @@ def run_on_all(allgather: Allgather, act: Callable[[], T]) -> list[T]:
 
     Raises:
         HbmcommError, ValueError: The same on every rank: that of the lowest rank that failed;
-            ArenaUnavailable for errors of other types.
+            HbmcommError for errors of other types.
     """
     found = list(allgather(run_locally(act)))
     refused = first_problem([problem for _, problem in found])
     if refused is not None:
-        raise ArenaUnavailable(refused)
+        raise HbmcommError(refused)
     return [value for value, _ in found]

@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from hbmcomm.errors import HbmcommError
+from hbmcomm.errors import HbmcommError, OutOfMemory
 from hbmcomm.memory.policy import kernel
 from hbmcomm.memory.policy.kinds import Kind
 from hbmcomm.memory.shared import consensus, idle_limit, segment_cache
@@ -21,6 +21,8 @@ from hbmcomm.memory.shared.consensus import TOO_LONG, Allgather, Problem, Sharin
 from hbmcomm.memory.shared.heap import lib
 from hbmcomm.memory.shared.sharing import PeerMemory, Provider, SharingMethod
 from hbmcomm.memory.topology import procfs
+
+T = TypeVar("T")
 
 Begin = Callable[[Arena, list[Any]], object]
 
@@ -127,7 +129,9 @@ class Handshake:
         self, wish: Callable[[], Wish], method: SharingMethod, most: int | None, fresh: bool
     ) -> Answer:
         """Provide this rank's memory, and describe it for the others."""
-        wanted, problem = consensus.run_locally(wish, (HbmcommError, ValueError))
+        wanted, problem = consensus.run_locally(
+            lambda: _beside_sharing(wish), (HbmcommError, ValueError)
+        )
         if wanted is None:
             return Answer(None, None, problem, 0, False)
         lengths = segment_cache.lengths(self._size).at_most(most)
@@ -184,7 +188,8 @@ class Handshake:
         self._arena = Arena(wish.kind, ordinary.pool, arrays.pool, ranks, membership, mapped)
         if begin is not None:
             self._begun = True
-            begin(self._arena, extras)
+            arena = self._arena
+            _beside_sharing(lambda: begin(arena, extras))
 
     def _checked(
         self, offer: Offer, ordinary: PeerMemory, arrays: PeerMemory, boot: int
@@ -219,6 +224,23 @@ class Handshake:
             self._arena.discard()
         if self._control is not None and not self._begun:
             self._providers[0].pool.heap.give(self._control)
+
+
+def _beside_sharing(act: Callable[[], T]) -> T:
+    """The result of what rules out no method of sharing when it fails.
+
+    Raises:
+        HbmcommError, ValueError: As `act`; HbmcommError for its errors of other types, such as that
+            of a file of the system that cannot be read, OutOfMemory for a MemoryError.
+    """
+    try:
+        return act()
+    except (HbmcommError, ValueError):
+        raise
+    except MemoryError as error:
+        raise OutOfMemory(f"no memory is left ({error})") from error
+    except Exception as error:
+        raise HbmcommError(f"{type(error).__name__}: {error}") from error
 
 
 @cache

@@ -23,7 +23,7 @@ def configured() -> int | None:
     """The bytes that HBMCOMM_ARENA_KEEP asks for; None where it is not set.
 
     Raises:
-        HbmcommError: It is no size.
+        HbmcommError: It is not a size.
     """
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
@@ -31,7 +31,7 @@ def configured() -> int | None:
     nbytes = parse_quantity(text, BYTES)
     if nbytes is None:
         raise HbmcommError(
-            f"{VARIABLE}={text} is no size; write bytes, or a number and a unit such as 64MiB"
+            f"{VARIABLE}={text} is not a size; write bytes, or a number and a unit such as 64MiB"
         )
     return min(nbytes, 2**62)
 

@@ -180,7 +180,7 @@ def _check_form(locator: Locator) -> None:
         or not 0 < locator.nbytes < 2**62
         or locator.nbytes % HUGE_PAGE
     ):
-        raise FileNotFoundError(f"{locator.path!r} is no segment of hbmcomm")
+        raise FileNotFoundError(f"{locator.path!r} is not a segment of hbmcomm")
 
 
 def _check_identity(descriptor: int, locator: Locator) -> None:

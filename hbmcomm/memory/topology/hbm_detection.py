@@ -166,7 +166,7 @@ def _configured(
         named = ()
     missing = tuple(number for number in named if number not in here)
     if missing or not named:
-        what = f"names node {format_list(missing)}" if missing else "is no list such as 0 or 4-7"
+        what = f"names node {format_list(missing)}" if missing else "is not a list such as 0 or 4-7"
         rule = (
             f"MEMKIND_HBW_NODES={text} {what}; the nodes with memory here are {format_list(here)}"
         )
@@ -183,8 +183,8 @@ def _threshold(environ: Mapping[str, str]) -> float:
     text = environ.get("MEMKIND_HBW_THRESHOLD") or str(DEFAULT_THRESHOLD)
     if not text.isdecimal():
         raise HbmcommError(
-            f"MEMKIND_HBW_THRESHOLD={text} is no whole number of MiB/s; "
-            f"unset it (then it is {DEFAULT_THRESHOLD}) or mend it"
+            f"MEMKIND_HBW_THRESHOLD={text} is not a whole number of MiB/s; "
+            f"correct it, or unset it (then it is {DEFAULT_THRESHOLD})"
         )
     return int(text) * float(MIB)
 

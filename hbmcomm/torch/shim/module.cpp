@@ -70,7 +70,8 @@ c10::intrusive_ptr<Group> ours(const c10::intrusive_ptr<c10d::Backend> &backend)
 {
     TORCH_CHECK_VALUE(dynamic_cast<Group *>(backend.get()),
                       "hbmcomm.torch serves groups of backend hbm; this one is of ",
-                      backend->getBackendName(), ": create it with backend='hbm'");
+                      backend->getBackendName(), ": create it with backend='hbm', and see its ",
+                      "warnings: where ranks cannot share memory it is one of gloo");
     return c10::static_intrusive_pointer_cast<Group>(backend);
 }
 
@@ -91,7 +92,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
     module.def("abort_groups", &hbmcomm::abort_groups,
                py::call_guard<py::gil_scoped_release>());
     module.def("handle_of", [](const c10::intrusive_ptr<c10d::Backend> &backend) {
-        return hbmcomm::number_of(*ours(backend));
+        return ours(backend)->number();
     });
     module.def("is_in_arena", [](const c10::intrusive_ptr<c10d::Backend> &backend,
                                  const at::Tensor &tensor) {

@@ -57,7 +57,7 @@ class Regions(ClosedByAll):
     Raises:
         HbmcommError: On ranks without common memory: this MPI has no unified memory model.
         OutOfMemory: On every rank: one of them has no memory for its part of the arena.
-        TypeError: `comm` is no hbmcomm.Communicator.
+        TypeError: `comm` is not an hbmcomm.Communicator.
     """
 
     def __init__(self, comm: Communicator) -> None:

@@ -105,7 +105,7 @@ def test_weights_are_never_negative_and_explain_what_they_made(
     [
         ([Sample(2, 1024, 1e-6)] * 9, "9 times of 1 lengths were given"),
         ([Sample(2, 1024, 1e-6), Sample(2, 4096, 1e-6)], "measure at least 3 times"),
-        ([Sample(2, each, math.nan) for each in (1, 2, 3, 4)], "is no time of a collective"),
+        ([Sample(2, each, math.nan) for each in (1, 2, 3, 4)], "is not a time of a collective"),
         ([Sample(1, each, 1e-6) for each in (1, 2, 3, 4)], "2 ranks or more"),
         ([Sample(2, each, 1e-6) for each in (0, 0, 8)], "at least 1 byte"),
     ],

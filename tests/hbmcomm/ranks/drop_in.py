@@ -22,6 +22,8 @@ def construction_says_what_is_wrong() -> None:
         Communicator("world")  # type: ignore[arg-type]
     with refused(ValueError, "COMM_NULL"):
         Communicator(MPI.COMM_NULL)
+    with refused(ValueError, "unknown kind of memory ''"):
+        Communicator(WORLD, kind="")
     with refused(ValueError, "known: auto, direct, hierarchical, mpi, pickle"):
         Communicator(WORLD, transport="pigeon")
     with refused(ValueError, "regular"):

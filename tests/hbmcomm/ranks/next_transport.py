@@ -137,7 +137,8 @@ def a_transport_that_was_asked_for_is_no_matter_of_choice() -> None:
 
 def a_mistake_and_a_kind_that_cannot_be_had_are_errors_on_all_ranks() -> None:
     parent: Any = Communicator(WORLD)
-    for problem in (KindUnavailable("wrong"), AssertionError("wrong")):
+    wrong = (KindUnavailable("wrong"), HbmcommError("wrong"), AssertionError("wrong"))
+    for problem in (*wrong, OSError(24, "wrong")):  # EMFILE
         with failing(problem if RANK == 2 else None):
             alike = isinstance(problem, HbmcommError) or RANK == 2
             with refused(type(problem) if alike else HbmcommError, "wrong"):

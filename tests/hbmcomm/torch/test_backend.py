@@ -5,7 +5,9 @@ More kills than in CI: HBMCOMM_TORCH_KILLS=300 pytest tests/hbmcomm/torch/test_b
 
 import os
 import random
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,8 +79,37 @@ def test_bare_operators_serve_eager_and_compiled_programs(torch_ranks: Start) ->
     assert torch_ranks("operators", 2).right() == ["right\n"] * 2
 
 
+def test_destroyed_groups_leave_no_descriptors_and_threads(torch_ranks: Start) -> None:
+    assert torch_ranks("many_groups", 2, "20", "64").right() == ["right\n"] * 2
+
+
+@pytest.mark.rare
+def test_four_hundred_groups_need_no_more_descriptors_than_one(torch_ranks: Start) -> None:
+    assert torch_ranks("many_groups", 2, "400", "64").right() == ["right\n"] * 2
+
+
+def test_groups_that_torch_wraps_and_tensors_that_grow_are_served(torch_ranks: Start) -> None:
+    assert torch_ranks("wrapped", 2).right() == ["right\n"] * 2
+
+
 def test_a_thread_makes_its_large_tensors_in_a_kind_of_memory(
     monkeypatch: pytest.MonkeyPatch, torch_ranks: Start
 ) -> None:
     monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
     assert torch_ranks("kinds", 1).right() == ["right\n"]
+
+
+def test_memory_without_a_tensor_is_in_the_kind_too(
+    monkeypatch: pytest.MonkeyPatch, torch_ranks: Start, tmp_path: Path
+) -> None:
+    import torch
+    from torch.utils import cpp_extension
+
+    library = tmp_path / "raw_allocation.so"
+    words = ["c++", "-std=c++20", "-O0", "-shared", "-fPIC"]
+    include = [f"-I{path}" for path in cpp_extension.include_paths()[:1]]
+    link = [f"-L{Path(torch.__file__).parent / 'lib'}", "-lc10"]
+    source = str(Path(__file__).with_name("raw_allocation.cpp"))
+    subprocess.run([*words, *include, source, "-o", str(library), *link], check=True)
+    monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
+    assert torch_ranks("raw", 1, str(library)).right() == ["right\n"]

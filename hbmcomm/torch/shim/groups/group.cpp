@@ -1,8 +1,8 @@
 /* Ordering: the queue runs one operation of a group at a time, as the core requires. */
 #include "groups/group.h"
 
-#include <ATen/ops/from_blob.h>
-
+#include "groups/registry.h"
+#include "tensors/arena.h"
 #include "without_python.h"
 
 namespace hbmcomm {
@@ -26,11 +26,19 @@ Group::Group(int rank, int size, Milliseconds timeout, Opening opening)
 {
 }
 
+Group::~Group() { release_resources(); }
+
 /* Without shutdown() before, other ranks may never come: nothing is waited for. */
-Group::~Group()
+void Group::release_resources()
 {
-    abort();
-    shutdown();
+    std::call_once(released_, [this] {
+        WithoutPython released;
+        remove_group(number_);
+        abort();
+        shutdown();
+        hierarchy_.reset();
+        opening_ = {}; // the companion's sockets and threads, and what Python has lent
+    });
 }
 
 void Group::abort()
@@ -158,14 +166,8 @@ void Group::check_blocks(const char *name, const Tensors &tensors, const at::Ten
 
 at::Tensor Group::allocateTensor(long size, at::TensorOptions options)
 {
-    auto *heap = reinterpret_cast<hbm_heap *>(opening_.arrays);
-    const auto bytes = static_cast<uint64_t>(size) * options.dtype().itemsize();
-    const uint64_t offset = core.hbm_heap_array(heap, bytes);
-    TORCH_CHECK_WITH(OutOfMemoryError, offset != HBM_NOWHERE, "hbm: the arena has no ", bytes,
-                     " bytes left on this rank; free tensors, or ask for less");
-    return at::from_blob(
-        reinterpret_cast<void *>(opening_.base + offset), {size},
-        [heap, offset](void *) { core.hbm_heap_free(heap, offset); }, options.device(at::kCPU));
+    return arena_tensor(reinterpret_cast<hbm_heap *>(opening_.arrays), opening_.base, size,
+                        options.dtype());
 }
 
 bool Group::is_in_arena(const at::Tensor &tensor) const

@@ -38,6 +38,10 @@ public:
     Group(int rank, int size, Milliseconds timeout, Opening opening);
     ~Group() override;
 
+    /* Frees sockets, threads and memory, once. c10 calls this when the last strong pointer is gone;
+       the destructor runs later, with the last weak one. */
+    void release_resources() override;
+
     const std::string getBackendName() const override { return "hbm"; }
     c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
     void setTimeout(Milliseconds timeout) override { options_->timeout = timeout; }
@@ -50,6 +54,10 @@ public:
     bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
     at::Tensor allocateTensor(long size, at::TensorOptions options) override;
     bool is_in_arena(const at::Tensor &tensor) const;
+
+    /* The handle of the bare operators; the registry sets it. */
+    int64_t number() const { return number_; }
+    void set_number(int64_t number) { number_ = number; }
 
     WorkPtr broadcast(Tensors &, const c10d::BroadcastOptions &) override;
     WorkPtr allreduce(Tensors &, const c10d::AllreduceOptions &) override;
@@ -122,8 +130,9 @@ private:
     const c10::intrusive_ptr<Options> options_;
     Opening opening_;
     hbm_comm *const comm_;
-    const std::unique_ptr<Hierarchy> hierarchy_; /* null: one host */
-    std::once_flag left_;
+    std::unique_ptr<Hierarchy> hierarchy_; /* null: one host */
+    int64_t number_ = -1;
+    std::once_flag left_, released_;
     std::atomic<bool> closing_{false};
     std::atomic<uint64_t> sequence_{0};
     Queue queue_;

@@ -1,34 +1,36 @@
-/* Ordering: the mutex guards the list; what a thread found last is its own. */
+/* Ordering: the mutex guards the map; a thread's `last` and `found` are its own. Weak pointers keep
+   nothing of a group but its own bytes: see Group::release_resources. */
 #include "groups/registry.h"
+
+#include <map>
 
 namespace hbmcomm {
 
-static std::mutex mutex;
-static std::vector<c10::weak_intrusive_ptr<Group>> groups;
+static std::mutex &mutex = *new std::mutex; /* groups may end after static objects */
+static auto &groups = *new std::map<int64_t, c10::weak_intrusive_ptr<Group>>;
 
-int64_t add_group(const c10::intrusive_ptr<Group> &group)
+void add_group(const c10::intrusive_ptr<Group> &group)
 {
+    static int64_t next = 0;
     std::lock_guard<std::mutex> lock(mutex);
-    groups.emplace_back(group);
-    return static_cast<int64_t>(groups.size()) - 1;
+    group->set_number(next);
+    groups.emplace(next++, group);
 }
 
-int64_t number_of(const Group &group)
+void remove_group(int64_t number)
 {
     std::lock_guard<std::mutex> lock(mutex);
-    for (size_t i = 0; i < groups.size(); i++)
-        if (groups[i].lock().get() == &group)
-            return static_cast<int64_t>(i);
-    return -1;
+    groups.erase(number);
 }
 
-/* None has the number -1. */
+/* A null pointer if there is no such group. */
 static c10::weak_intrusive_ptr<Group> listed(int64_t number)
 {
     std::lock_guard<std::mutex> lock(mutex);
-    if (number < 0 || static_cast<size_t>(number) >= groups.size())
+    const auto found = groups.find(number);
+    if (found == groups.end())
         return c10::weak_intrusive_ptr<Group>(c10::intrusive_ptr<Group>());
-    return groups[number];
+    return found->second;
 }
 
 c10::intrusive_ptr<Group> find_group(int64_t number)
@@ -51,7 +53,7 @@ void abort_groups()
     std::unique_lock<std::mutex> lock(mutex);
     const auto all = groups;
     lock.unlock();
-    for (const auto &each : all)
+    for (const auto &[number, each] : all)
         if (const auto group = each.lock())
             group->abort();
 }

@@ -5,9 +5,11 @@
 
 namespace hbmcomm {
 
-/* Numbers are not reused. */
-int64_t add_group(const c10::intrusive_ptr<Group> &group);
-int64_t number_of(const Group &group);
+/* Gives a group its number. Numbers are not reused. */
+void add_group(const c10::intrusive_ptr<Group> &group);
+
+/* A group that ends removes itself. */
+void remove_group(int64_t number);
 
 /* Throws where the group does not exist any more. */
 c10::intrusive_ptr<Group> find_group(int64_t number);

@@ -11,8 +11,11 @@ import numpy as np
 from mpi4py import MPI
 from promising import keep, promise
 
-from hbmcomm import CallMismatch, Communicator, HbmcommError
-from hbmcomm.collectives.core import native, opening
+from hbmcomm import CallMismatch, Communicator, HbmcommError, options
+from hbmcomm.collectives.core import native, opening, tuning
+from hbmcomm.collectives.hierarchical import settings
+from hbmcomm.collectives.transports import hierarchical
+from hbmcomm.memory.shared import idle_limit
 from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
@@ -48,10 +51,8 @@ def all_fail_alike(failing: contextlib.AbstractContextManager[Any], words: str) 
                 raise AssertionError(f"{name} of {RANKS} ranks: no error")
             assert time.monotonic() - began < SOON
             assert works(parent)
-        automatic = Communicator(WORLD, "regular", "auto")
-        assert len(set(WORLD.allgather(automatic.transport))) == 1
-        assert works(automatic)
-        automatic.Free()
+        with refused(HbmcommError, words):  # auto goes on only where memory cannot be shared
+            Communicator(WORLD, "regular", "auto")
     for name, make in MAKERS.items():
         comm = make()
         assert works(comm), name
@@ -79,6 +80,29 @@ def an_unreadable_setting() -> None:
     for rank in range(RANKS):
         nonsense = mock.patch.dict(os.environ, {"HBMCOMM_EAGER_BYTES": "nonsense"})
         all_fail_alike(on(rank, nonsense), "HBMCOMM_EAGER_BYTES=nonsense")
+
+
+@promise
+def any_unreadable_setting_of_direct() -> None:
+    for variable in (*(entry.variable for entry in tuning.TABLE), idle_limit.VARIABLE):
+        with on(0, mock.patch.dict(os.environ, {variable: "nonsense"})):
+            for transport in ("auto", "direct"):
+                with refused(HbmcommError, f"rank 0: {variable}=nonsense"):
+                    Communicator(WORLD, "regular", transport)
+
+
+@promise
+def any_unreadable_setting_of_hierarchical() -> None:
+    """Where auto takes it: rank 0 is on a host of its own."""
+    hosts = [(0,), tuple(range(1, RANKS))]
+    auto = mock.patch.object(options, "AUTO", ("hierarchical", "mpi"))
+    on_hosts = mock.patch.object(hierarchical, "find_hosts", lambda *_: hosts)
+    variables = (settings.ALGORITHM, settings.LEADERS, settings.SEGMENT, "HBMCOMM_EAGER_BYTES")
+    for variable in variables if RANKS > 2 else ():
+        nonsense = on(1, mock.patch.dict(os.environ, {variable: "nonsense"}))
+        words = f"rank 1: {variable}=nonsense"
+        with auto, on_hosts, nonsense, refused(HbmcommError, words):
+            Communicator(WORLD, "regular")
 
 
 @promise

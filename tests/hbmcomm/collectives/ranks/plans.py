@@ -11,6 +11,7 @@ from mpi4py import MPI
 from promising import keep, promise
 
 from hbmcomm import Communicator, HbmcommError
+from hbmcomm.collectives.core.mpi_progress import serves_requests
 from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
@@ -136,6 +137,53 @@ def it_is_started_once_at_a_time() -> None:
             WORLD.Barrier()
             planned.start()
         planned.wait()
+
+
+@promise
+def an_active_plan_is_started_by_nobody_complete_or_not() -> None:
+    """Until Wait, Test or MPI's Waitall completes it: the same error on every rank."""
+    threads = MPI.Query_thread() == MPI.THREAD_MULTIPLE
+    with Communicator(WORLD, "regular", "hierarchical") as on_hosts:
+        for planned in sums() + (sums(on_hosts) if threads else []):
+            completions = [planned.plan.Wait, planned.plan.Test]
+            if serves_requests():
+                completions += [lambda plan=planned.plan: MPI.Request.Waitall([plan])]
+            for complete in completions:
+                if RANK:
+                    time.sleep(0.02)  # in flight on rank 0, complete as soon as started on rank 1
+                planned.start()
+                for call in (planned.plan.Start, planned.plan):
+                    with refused(HbmcommError, "this plan is active: it was started, and"):
+                        call()
+                WORLD.Barrier()
+                time.sleep(0.02)  # complete on every rank
+                for call in (planned.plan.Start, planned.plan):
+                    with refused(HbmcommError, "this plan is active: it was started, and"):
+                        call()
+                while complete() is False:
+                    pass
+                planned.check()
+                planned.number += 1
+                planned.x[:] = RANK + planned.number
+                planned.plan()
+                planned.check()
+            planned.plan.Free()
+
+
+@promise
+def an_active_plan_that_packs_its_data_is_started_by_nobody() -> None:
+    every_other = MPI.FLOAT.Create_vector(2, 1, 2).Commit()
+    x = np.zeros(4, "float32")
+    plan = comm.Bcast_init([x, 1, every_other])
+    for number in range(3):
+        x[:] = number if RANK == 0 else -1
+        plan.Start()
+        for call in (plan.Start, plan):
+            with refused(HbmcommError, "this plan is active: it was started, and"):
+                call()
+        plan.Wait()
+        assert x[0] == x[2] == number
+    every_other.Free()
 
 
 @promise

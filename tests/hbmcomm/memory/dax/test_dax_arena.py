@@ -206,7 +206,7 @@ def test_what_fails_on_one_rank_fails_on_all(
     with monkeypatch.context() as patch:
         patch.setattr(where, step, refuse)
         found = made(ranks, path)
-    assert [type(each) for each in found] == [ArenaUnavailable] * 3
+    assert [type(each) for each in found] == [HbmcommError] * 3
     assert len({str(each) for each in found}) == 1
     assert all(isinstance(each, Arena) for each in made(ranks, path))
 

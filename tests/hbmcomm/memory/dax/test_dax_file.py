@@ -66,8 +66,8 @@ def test_a_device_may_have_no_node(tmp_path: Path, target: str) -> None:
         ("/dev/dax0.0", ONLINE, "dax0.0 is online as memory, node 3; take kind dax_kmem"),
         ("/dev/dax0.0", ONLINE, "daxctl reconfigure-device --mode=devdax"),
         ("/dev/null", ONLINE, "online as memory"),
-        ("/dev/zero", {}, "device 1:5 is no dax device; take one of this machine's: dax0.0"),
-        ("/dev/random", {}, "1:8 is no dax device"),
+        ("/dev/zero", {}, "device 1:5 is not a dax device; take one of this machine's: dax0.0"),
+        ("/dev/random", {}, "1:8 is not a dax device"),
         ("/dev/null", {"size": 0}, "dax0.0 has no memory (size 0)"),
     ],
 )

@@ -91,7 +91,10 @@ def test_memkinds_own_setting_names_the_dax_nodes(machine, monkeypatch) -> None:
     with_cxl = machine("cxl")
     assert with_cxl.kind("dax_kmem").nodes == (1,)
     monkeypatch.setenv("MEMKIND_DAX_KMEM_NODES", "fast")
-    with pytest.raises(KindUnavailable, match="MEMKIND_DAX_KMEM_NODES=fast is no list"):
+    with pytest.raises(KindUnavailable, match="MEMKIND_DAX_KMEM_NODES=fast is not a list"):
+        with_cxl.kind("dax_kmem")
+    monkeypatch.setenv("MEMKIND_DAX_KMEM_NODES", "1,99")
+    with pytest.raises(KindUnavailable, match="=1,99 names node 99; the nodes with memory here"):
         with_cxl.kind("dax_kmem")
 
 
@@ -102,6 +105,19 @@ def test_an_unknown_kind_is_a_value_error_that_lists_the_known() -> None:
 
 def test_on_this_machine_ordinary_memory_can_be_had() -> None:
     assert hbmcomm.resolve("regular").nodes
+
+
+def test_hbm_that_is_not_there_is_no_silent_default(monkeypatch) -> None:
+    assert hbmcomm.default_kind() in ("hbw", "regular")
+    for value, words in (
+        ("99", "names node 99; the nodes with memory here"),
+        ("x", "is not a list"),
+    ):
+        monkeypatch.setenv("MEMKIND_HBW_NODES", value)
+        for make in (hbmcomm.default_kind, lambda: hbmcomm.empty(3)):
+            with pytest.raises(KindUnavailable, match=f"MEMKIND_HBW_NODES={value} {words}"):
+                make()
+        assert hbmcomm.empty(3, kind="regular").size == 3
 
 
 def test_emulated_hbm_is_the_default_and_says_that_it_is_emulated(emulated_hbm) -> None:

@@ -121,17 +121,46 @@ def test_full_takes_its_dtype_from_the_value(shape, value, place) -> None:
     np.testing.assert_array_equal(ours, theirs)
 
 
+def reordered(data, array):
+    """The array with its axes in another order, some of them reversed or with gaps."""
+    array = array.transpose(data.draw(st.permutations(range(array.ndim))))
+    one = st.sampled_from([1, -1, 2])
+    steps = data.draw(st.lists(one, min_size=array.ndim, max_size=array.ndim))
+    return array[tuple(slice(None, None, step) for step in steps)]
+
+
 @proven
-@given(hnp.arrays(NUMBERS, SHAPES), st.none() | NUMBERS, PLACES)
-def test_arrays_like_another_have_its_shape_and_dtype(array, dtype, place) -> None:
+@given(hnp.arrays(NUMBERS, SHAPES), st.none() | DTYPES, PLACES, st.data())
+def test_arrays_like_another_have_its_shape_dtype_and_order(array, dtype, place, data) -> None:
+    array = reordered(data, array)
     for name in ("empty_like", "zeros_like", "ones_like"):
-        ours = getattr(hbmcomm, name)(array.T, dtype, **place)
-        theirs = getattr(np, name)(array.T, dtype, order="C")
+        if name == "ones_like" and dtype is not None and np.dtype(dtype).base.names is not None:
+            continue  # NumPy refuses some of them
+        ours = getattr(hbmcomm, name)(array, dtype, **place)
+        theirs = getattr(np, name)(array, dtype)
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-        assert ours.flags.c_contiguous
+        assert ours.strides == theirs.strides or not ours.size  # of no elements they mean nothing
+        assert ours.flags.f_contiguous == theirs.flags.f_contiguous
         assert hbmcomm.source(ours) is not None
-        if name != "empty_like":
+        if name == "zeros_like":
+            assert ours.tobytes() == theirs.tobytes()
+        elif name == "ones_like":
             np.testing.assert_array_equal(ours, theirs)
+
+
+@proven
+@given(hnp.arrays(NUMBERS, SHAPES), PLACES, st.data())
+def test_a_copy_keeps_the_order_in_memory(array, place, data) -> None:
+    array = reordered(data, array)
+    ours = hbmcomm.asarray(array, **place)
+    np.testing.assert_array_equal(ours, array)
+    assert ours.strides == array.copy(order="K").strides or not ours.size
+
+
+def test_an_array_like_a_matrix_in_fortran_order_is_in_fortran_order() -> None:
+    matrix = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    for ours in (hbmcomm.empty_like(matrix), hbmcomm.ones_like(matrix), hbmcomm.asarray(matrix)):
+        assert ours.flags.f_contiguous and ours.strides == matrix.strides
 
 
 def test_arrays_like_a_list_are_of_numpys_dtype_for_it() -> None:
@@ -148,6 +177,12 @@ def test_full_spreads_an_array_and_casts_as_numpy_does() -> None:
 def test_dtypes_that_hold_python_objects_are_refused(dtype) -> None:
     with pytest.raises(TypeError, match=r"holds Python objects.*fixed-size"):
         hbmcomm.empty(3, dtype)
+
+
+@pytest.mark.parametrize("make", [hbmcomm.resolve, lambda kind: hbmcomm.empty(3, kind=kind)])
+def test_an_empty_name_is_no_kind(make) -> None:
+    with pytest.raises(ValueError, match="unknown kind of memory ''"):
+        make("")
 
 
 @pytest.mark.parametrize("shape", [-1, (2, -3)])

@@ -107,8 +107,8 @@ def test_a_keep_that_no_one_can_read_is_an_error_on_all(monkeypatch: pytest.Monk
     monkeypatch.setenv(idle_limit.VARIABLE, "much")
     found = Cast(2).arenas()
     assert [str(each) for each in found] == [
-        "rank 0: HBMCOMM_ARENA_KEEP=much is no size; write bytes, or a number and a unit such as "
-        "64MiB"
+        "rank 0: HBMCOMM_ARENA_KEEP=much is not a size; write bytes, or a number and a unit such "
+        "as 64MiB"
     ] * 2
 
 

@@ -51,7 +51,7 @@ def test_tiers_decide_where_there_are_no_bandwidths(clues) -> None:
 
 def test_a_threshold_that_is_no_number_is_refused_by_name(clues) -> None:
     with pytest.raises(
-        HbmcommError, match="MEMKIND_HBW_THRESHOLD=fast is no whole number of MiB/s"
+        HbmcommError, match="MEMKIND_HBW_THRESHOLD=fast is not a whole number of MiB/s"
     ):
         hbm_detection.find(clues("cxl", environ={"MEMKIND_HBW_THRESHOLD": "fast"}))
 
@@ -101,8 +101,8 @@ def configured(nodes: str) -> dict[str, dict[str, str]]:
         ("knl_snc4_flat", configured("3,4"), (3, 4), True, "(emulated"),
         # configuration that fits no node
         ("laptop", configured("7"), (), False, "=7 names node 7; the nodes with memory here are 0"),
-        ("laptop", configured("x"), (), False, "MEMKIND_HBW_NODES=x is no list"),
-        ("laptop", configured("0-"), (), False, "MEMKIND_HBW_NODES=0- is no list"),
+        ("laptop", configured("x"), (), False, "MEMKIND_HBW_NODES=x is not a list"),
+        ("laptop", configured("0-"), (), False, "MEMKIND_HBW_NODES=0- is not a list"),
     ],
 )
 def test_hbm_is_what_the_first_rule_says(
