@@ -16,7 +16,7 @@ from tests.native.compiling import build, run, tool_at
 # with release and the loads with acquire, which it models; the fences in bell.c order no data, they
 # decide whether a sleeper is woken. No report is suppressed.
 BUILDS = {
-    "plain": ("-O3",),
+    "plain": (),
     "thread": ("-O2", "-fsanitize=thread", "-Wno-tsan", "-DHBM_ONE_CLONE"),
     "address": (
         *("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DHBM_ONE_CLONE"),
