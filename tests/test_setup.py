@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -16,19 +18,24 @@ def build(tree: Path) -> int:
     return (tree / "hbmcomm/_native/_core.abi3.so").stat().st_ino
 
 
+def prepare(tree: Path) -> None:
+    """A project with the real recipe and a core of one function."""
+    native = tree / "hbmcomm" / "_native"
+    (native / "room").mkdir(parents=True)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "hbmcomm/_native/build.py"):
+        shutil.copy(ROOT / name, tree / name)
+    (native / "interface.h").write_text("int answer(void);\n")
+    (native / "libraries.cdef").write_text("int puts(char *);\n")
+    (native / "layout.h").write_text('#include "interface.h"\n')
+    answer = '#include "layout.h"\nint answer(void) { return 42; }\n'
+    (native / "room" / "answer.c").write_text(answer)
+
+
 def test_a_current_core_is_kept_and_an_outdated_one_replaced_under_its_users(
     tmp_path: Path,
 ) -> None:
     native = tmp_path / "hbmcomm" / "_native"
-    native.mkdir(parents=True)
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "hbmcomm/_native/build.py"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    (native / "interface.h").write_text("int answer(void);\n")
-    (native / "libraries.cdef").write_text("int puts(char *);\n")
-    (native / "layout.h").write_text('#include "interface.h"\n')
-    room = native / "room"
-    room.mkdir()
-    (room / "answer.c").write_text('#include "layout.h"\nint answer(void) { return 42; }\n')
+    prepare(tmp_path)
     first = build(tmp_path)
     declarations = native / "_libraries.py"
     declarations.unlink()
@@ -41,3 +48,18 @@ def test_a_current_core_is_kept_and_an_outdated_one_replaced_under_its_users(
         used.seek(0)
         assert used.read() == before
     assert not list(native.glob("_core.abi3.so.*"))
+
+
+def test_fast_arithmetic_in_cflags_changes_no_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With -ffast-math, gcc also links code that makes its process flush subnormal numbers to 0."""
+    prepare(tmp_path)
+    monkeypatch.setenv("CFLAGS", "-Ofast -ffast-math -funsafe-math-optimizations")
+    source = tmp_path / "hbmcomm" / "_native" / "room" / "answer.c"
+    source.write_text(source.read_text() + "#ifdef __FAST_MATH__\n#error fast\n#endif\n")
+    build(tmp_path)
+    core = str(tmp_path / "hbmcomm" / "_native" / "_core.abi3.so")
+    use = f"import ctypes; x = 1e-310; ctypes.CDLL({core!r}); print(x * 0.5)"
+    used = subprocess.run([sys.executable, "-c", use], check=True, capture_output=True, text=True)
+    assert used.stdout == "5e-311\n"

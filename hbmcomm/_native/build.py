@@ -4,13 +4,37 @@
 
 `interface.h` is both what C includes and what Python may call. Vector code for newer CPUs is
 chosen when the binary is loaded, so that it runs on any machine of its architecture.
+
+CFLAGS of a user come before `flags`, so the last word on rounding is here: ranks whose cores were
+compiled by different people get the same bits. A -march or -mcpu of theirs stays.
 """
 
+import sysconfig
 from pathlib import Path
 
 from cffi import FFI
 
 HERE = Path(__file__).parent
+
+
+def flags(platform: str) -> list[str]:
+    """The flags of the compiler and of the linker; tests compile the core with the same ones.
+
+    Args:
+        platform: For example "linux-aarch64", which a cross-compiler may compile for.
+    """
+    return [
+        *("-std=gnu11", "-pthread", "-O3", "-fvisibility=hidden"),
+        # Without debug information, which names folders, the same sources give the same bytes.
+        "-g0",
+        # The linker needs these as well: with -ffast-math, gcc links code that makes the whole
+        # process flush subnormal numbers to 0.
+        *("-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-associative-math"),
+        *("-fno-reciprocal-math", "-fno-finite-math-only", "-fsigned-zeros"),
+        *("-ffp-contract=off", "-fno-math-errno"),  # after -fno-fast-math, which sets errno
+        *(["-mfpmath=sse"] if platform.endswith("x86_64") else []),
+    ]
+
 
 ffibuilder = FFI()
 ffibuilder.cdef((HERE / "interface.h").read_text(encoding="utf-8"))
@@ -23,16 +47,8 @@ ffibuilder.set_source(
     sources=[str(path) for path in sorted(HERE.glob("*/*.c"))],
     depends=[str(path) for path in (HERE / "build.py", *HERE.glob("*.h"), *HERE.glob("*/*.h"))],
     include_dirs=[str(HERE)],
-    # Without debug information, which names folders, the same sources give the same bytes.
-    extra_compile_args=[
-        "-std=gnu11",
-        "-O3",
-        "-g0",
-        "-ffp-contract=off",
-        "-fno-math-errno",
-        "-fvisibility=hidden",
-    ],
-    extra_link_args=["-pthread"],
+    extra_compile_args=flags(sysconfig.get_platform()),
+    extra_link_args=flags(sysconfig.get_platform()),
 )
 
 libraries = FFI()

@@ -1,18 +1,44 @@
-"""How tests compile the C core with the test program, by the system's compiler."""
+"""How tests compile the C core with the test program: with the flags of the library's own build."""
 
 import os
 import shutil
 import subprocess
+import sysconfig
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from hbmcomm._native.build import flags as library_flags
+
 HERE = Path(__file__).parent
-CORE = HERE.parents[1] / "hbmcomm" / "_native"
-SOURCES = sorted([*CORE.glob("*/*.c"), *HERE.glob("*/*.c")])
-FLAGS = ("-std=gnu11", "-g", "-pthread", f"-I{CORE}", f"-I{HERE / 'program'}")
-FLAGS += ("-fno-math-errno", "-ffp-contract=off")
+ROOT = HERE.parents[1]
+CORE = ROOT / "hbmcomm" / "_native"
+CORE_SOURCES = sorted(CORE.glob("*/*.c"))
+PROGRAM_SOURCES = sorted(HERE.glob("*/*.c"))
+SOURCES = [*CORE_SOURCES, *PROGRAM_SOURCES]
+FOLDERS = (f"-I{CORE}", f"-I{HERE / 'program'}")
+FLAGS = (*library_flags(sysconfig.get_platform()), "-g", *FOLDERS)
+
+ARITHMETIC = [path for path in CORE_SOURCES if path.parent.name in ("kernels", "optimizers")]
+"""All that computes with a caller's numbers; the other sources move bytes."""
+ARITHMETIC_TESTS = ("kernels", "reductions", "halves", "optimizers", "updates")
+"""The tests of the program that compare the bits of results with those of a reference."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler with the flags of the library for the machines that it compiles for."""
+
+    command: str
+    flags: tuple[str, ...]
+
+
+HOST = Compiler("cc", FLAGS)
+ARM_PACKAGES = "gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
+ARM = Compiler("aarch64-linux-gnu-gcc", (*library_flags("linux-aarch64"), "-g", *FOLDERS))
 
 
 def run(*command: str | Path, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
@@ -29,24 +55,54 @@ def run(*command: str | Path, seconds: float = 60.0) -> subprocess.CompletedProc
 
 
 def build(program: Path, *flags: str) -> None:
-    """Compile every source by itself, on all cores, and link them."""
-    cc = tool_at("cc")
+    """Compile every source with `flags` after those of the library, and link them."""
+    link(program, compile_each(program.parent, SOURCES, after=flags), after=flags)
 
-    def compiled(number: int) -> Path:
-        made = program.with_name(f"{number}.o")
-        done = run(cc, *FLAGS, *flags, "-c", SOURCES[number], "-o", made)
+
+def compile_each(
+    folder: Path,
+    sources: Sequence[Path],
+    compiler: Compiler = HOST,
+    *,
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+) -> list[Path]:
+    """Compile every source by itself, on all cores; the objects, in `folder`.
+
+    Args:
+        before: Flags before those of the library, as CFLAGS of a user are.
+        after: Flags after those of the library.
+    """
+    cc = tool_at(compiler.command)
+
+    def compiled(source: Path) -> Path:
+        made = folder / "-".join(source.relative_to(ROOT).with_suffix(".o").parts)
+        done = run(cc, *before, *compiler.flags, *after, "-c", source, "-o", made, seconds=300)
         assert done.returncode == 0, done.stdout
         return made
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = [*pool.map(compiled, range(len(SOURCES)))]
-    linked = run(cc, *FLAGS, *flags, *objects, "-lm", "-o", program)
+        return [*pool.map(compiled, sources)]
+
+
+def link(
+    program: Path,
+    objects: Iterable[Path],
+    compiler: Compiler = HOST,
+    *,
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+) -> None:
+    """Link objects; `before` and `after` are flags as for `compile_each`."""
+    cc = tool_at(compiler.command)
+    linked = run(cc, *before, *compiler.flags, *after, *objects, "-lm", "-o", program)
     assert linked.returncode == 0, linked.stdout
 
 
-def tool_at(name: str) -> str:
-    """The path of a program; skips where there is none of that name."""
+def tool_at(name: str, packages: str = "") -> str:
+    """The path of a program; skips where there is none, and names Debian's packages for it."""
     found = shutil.which(name)
     if found is None:
-        pytest.skip(f"there is no {name} on this machine")
+        remedy = f": apt-get install {packages}" if packages else ""
+        pytest.skip(f"there is no {name} on this machine{remedy}")
     return found

@@ -18,7 +18,7 @@ from tests.native.compiling import build, run, tool_at
 # The last build has 1/64 of the memory for pieces and 8 bits to count them: its messages reach the
 # limits that only hundreds of gigabytes would reach in the others.
 BUILDS = {
-    "plain": ("-O3",),
+    "plain": (),
     "thread": ("-O2", "-fsanitize=thread", "-Wno-tsan", "-DHBM_ONE_CLONE"),
     "address": (
         *("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DHBM_ONE_CLONE"),

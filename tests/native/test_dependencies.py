@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.native import compiling
 from tests.native.compiling import CORE, tool_at
 
-SOURCES = sorted(CORE.glob("*/*.c"))
+SOURCES = compiling.CORE_SOURCES
 HEADERS = sorted([*CORE.glob("*.h"), *CORE.glob("*/*.h")])
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-FLAGS = ("-std=gnu11", "-O1", "-DHBM_ONE_CLONE", f"-I{CORE}", "-c")
+FLAGS = (*compiling.FLAGS, "-O1", "-DHBM_ONE_CLONE", "-c")
 
 
 def _includes() -> Iterator[tuple[str, str]]:

@@ -54,12 +54,29 @@
 #define INTEGER(type, wrapping) \
     ARITHMETIC(HBM_VECTOR, type, wrapping) LOGICAL(type) BITWISE(type)
 
-/* A product has no clones, and so no fused multiply-add. With it, the vector part of a loop and its
-   remainder would round differently, and the result would depend on an entry's position. */
-#define COMPLEX(clones, type)                                                    \
-    KERNEL_AS(clones, sum_##type, type, ((type){a.re + b.re, a.im + b.im}))     \
-    KERNEL_AS(, prod_##type, type,                                              \
+#define COMPLEX_SUM(clones, type) \
+    KERNEL_AS(clones, sum_##type, type, ((type){a.re + b.re, a.im + b.im}))
+
+/* Without fused multiply-add. With it, the vector part of a loop and its remainder would round
+   differently, and the result would depend on an entry's position. gcc 12 fuses this pattern
+   wherever the CPU can, in spite of -ffp-contract=off: hence neither clones nor the -march, -mcpu or
+   -mfma of a user. clang does not, and ignores these lines. */
+#pragma GCC push_options
+#if defined(__x86_64__)
+#pragma GCC target("no-avx") /* all fused instructions of x86 are extensions of AVX */
+#elif defined(__aarch64__)
+#pragma GCC target("arch=armv8-a") /* complex instructions came with 8.3 */
+#endif
+
+#define COMPLEX_PRODUCT(type)                                       \
+    KERNEL_AS(, prod_##type, type,                                 \
                ((type){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}))
+
+COMPLEX_PRODUCT(complex64)
+COMPLEX_PRODUCT(complex128)
+COMPLEX_PRODUCT(clongdouble)
+
+#pragma GCC pop_options
 
 INTEGER(int8_t, unsigned)
 INTEGER(int16_t, unsigned)
@@ -72,9 +89,9 @@ INTEGER(uint64_t, uint64_t)
 ARITHMETIC(HBM_VECTOR, float, float)
 ARITHMETIC(HBM_VECTOR, double, double)
 ARITHMETIC(, longdouble, longdouble) /* no CPU has vectors of these */
-COMPLEX(HBM_VECTOR, complex64)
-COMPLEX(HBM_VECTOR, complex128)
-COMPLEX(, clongdouble)
+COMPLEX_SUM(HBM_VECTOR, complex64)
+COMPLEX_SUM(HBM_VECTOR, complex128)
+COMPLEX_SUM(, clongdouble)
 
 /* The lower index where values are equal (MPI-4.1, 6.9.4). */
 #define LOCATED(name)                                                                       \
