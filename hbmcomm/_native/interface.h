@@ -133,6 +133,8 @@ typedef struct {
     uint64_t own_what, own_count, others_what, others_count; /* as in pack() of posts.c */
 } hbm_failure;
 
+#define HBM_UNKNOWN_CALL 0xFFFFFFFFFFFFFFFF /* as others_what: ranks differed before the last calls on record */
+
 /* A rank as another rank sees it: addresses are those of this process. */
 typedef struct {
     uintptr_t control;                           /* its control block for this communicator */
@@ -147,7 +149,7 @@ typedef struct {
 typedef struct {
     uint64_t eager_bytes, short_bytes, fold_bytes, fetch_bytes, fetch_idle_bytes;
     uint64_t pair_bytes, piece_bytes, by_node_bytes, stream_bytes;
-    uint32_t fan_in, push_ranks;
+    uint32_t fan_in, push_ranks, check_calls;
     uint32_t spin_ns, yield_ns, nap_ns;
 } hbm_tuning;
 
@@ -185,6 +187,9 @@ uint64_t hbm_link_bytes(const hbm_comm *comm);
 
 /* Blocking calls. */
 int hbm_run(hbm_comm *comm, const hbm_call *call);
+/* A call that MPI serves: it gets a number, and later calls compare it. It waits for nobody unless
+   hbm_tuning.check_calls: then all ranks meet here and compare it at once. */
+int hbm_note(hbm_comm *comm, int operation);
 int hbm_must_copy(hbm_comm *comm, const hbm_call *call); /* would it return HBM_COPY_FIRST? */
 
 /* Reduces the call's `count` entries of each input, in this process alone, in the order of the

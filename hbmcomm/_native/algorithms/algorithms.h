@@ -6,6 +6,7 @@
 
 /* barrier.c */
 int hbm_barrier_path(hbm_operation *o);
+int hbm_note_path(hbm_operation *o);
 /* single_rank.c */
 int hbm_single_rank(hbm_operation *o);
 /* eager.c: data in the posts, along the groups; hbm_eager_room: bytes of a slot that it needs */

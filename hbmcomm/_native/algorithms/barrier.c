@@ -67,7 +67,15 @@ int hbm_sync(hbm_operation *o, uint64_t step)
     return HBM_OK;
 }
 
-/* Barrier, and every call that MPI serves: it checks that all ranks make the same call. */
+/* A call that MPI serves: later calls compare it. Waits for nobody. */
+int hbm_note_path(hbm_operation *o)
+{
+    hbm_number_call(o);
+    return HBM_OK;
+}
+
+/* Barrier, and with `check_calls` every call that MPI serves: it checks that all ranks make the
+   same call. */
 int hbm_barrier_path(hbm_operation *o)
 {
     if (!o->stage) {

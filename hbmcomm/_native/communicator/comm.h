@@ -65,7 +65,8 @@ struct hbm_comm {
     hbm_groups groups;
     uint64_t sequence, chain;   /* of the last call that began */
     uint64_t *known;            /* the last value read of each rank's `calls` */
-    unsigned char readers[SLOTS]; /* the readers of the posts in each slot: READ_BY_... */
+    uint64_t posted[SLOTS];     /* the call of the posts in each slot; 0: none yet */
+    unsigned char readers[SLOTS]; /* the readers of those: READ_BY_... */
     int roots[SLOTS];
     hbm_heap *heap;             /* this rank's ordinary memory, which holds its staging buffers */
     uint64_t staging;           /* their offset in it */

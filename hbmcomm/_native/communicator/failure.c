@@ -53,6 +53,20 @@ typedef struct {
     uint64_t what, count;
 } recorded_call;
 
+/* The length that ranks compare. A dtype that another rank recorded may be any number. */
+static uint64_t length_of(const recorded_call *call)
+{
+    uint64_t dtype = call->what >> 8 & 0xFF;
+    if (!only_moves(call->what))
+        return call->count;
+    return dtype < HBM_DTYPES ? call->count * hbm_dtype_size((int)dtype) : UINT64_MAX;
+}
+
+static int differ(const recorded_call *a, const recorded_call *b)
+{
+    return compared_part(a->what) != compared_part(b->what) || length_of(a) != length_of(b);
+}
+
 /* Copies the record of a rank's call `sequence`; 0 where that call has not begun, or is too old. */
 static int recall(hbm_comm *c, int rank, uint64_t sequence, recorded_call *call)
 {
@@ -66,15 +80,21 @@ static int recall(hbm_comm *c, int rank, uint64_t sequence, recorded_call *call)
 }
 
 /* Reports the first call in which this rank and another differ, of those that both have a record
-   of. */
+   of; if there is none, this rank's last call and HBM_UNKNOWN_CALL. */
 int hbm_mismatch(hbm_comm *c, int rank)
 {
     uint64_t last = c->sequence, first = last < HISTORY ? 1 : last - HISTORY + 1;
-    hbm_failure why = {.status = HBM_MISMATCH, .rank = c->rank, .other = rank};
+    hbm_failure why = {.status = HBM_MISMATCH, .rank = c->rank, .other = rank,
+                       .others_what = HBM_UNKNOWN_CALL};
+    recorded_call latest;
+    if (recall(c, c->rank, last, &latest)) {
+        why.own_what = latest.what;
+        why.own_count = latest.count;
+    }
     for (uint64_t s = last; s >= first; s--) {
         recorded_call mine, others;
         if (recall(c, c->rank, s, &mine) && recall(c, rank, s, &others)
-            && (mine.what != others.what || mine.count != others.count)) {
+            && differ(&mine, &others)) {
             why.own_what = mine.what;
             why.own_count = mine.count;
             why.others_what = others.what;
@@ -93,9 +113,21 @@ static int differing_rank(hbm_comm *c)
     if (!s || !recall(c, c->rank, s, &mine))
         return -1;
     for (int r = 0; r < c->size; r++)
-        if (recall(c, r, s, &others) && (mine.what != others.what || mine.count != others.count))
+        if (recall(c, r, s, &others) && differ(&mine, &others))
             return r;
     return -1;
+}
+
+/* Whether a rank has completed the call in which this one waits for a word of it. It stored all
+   its words of that call before it recorded a later one, so a word that has not arrived never
+   will: it made another call there, of which it may have no record any more. */
+static int is_past(hbm_comm *c, const awaited *a)
+{
+    uint64_t s = c->head ? c->head->sequence : 0;
+    if (!s || a->value != c->awaiting.value || a->target != c->awaiting.target)
+        return 0; /* a wait for a flag, which belongs to no call */
+    past_call *e = &c->peers[a->peer].control->history[s % HISTORY];
+    return atomic_load_explicit(&e->sequence, memory_order_acquire) > s;
 }
 
 /* ---- ranks that left or died ---- */
@@ -131,6 +163,8 @@ int hbm_cannot_arrive(hbm_comm *c, const awaited *a)
     hbm_failure why;
     if (!c->failure.status && hbm_find_failure(c, a->peer, &why) && !arrived(a))
         hbm_fail(c, &why); /* else the word arrived before its owner left */
+    if (!c->failure.status && is_past(c, a) && !arrived(a))
+        hbm_mismatch(c, a->peer);
     return c->failure.status;
 }
 

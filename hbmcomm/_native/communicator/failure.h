@@ -4,6 +4,18 @@
 
 #include "communicator/comm.h"
 
+/* A call as ranks record it in `history`; see pack() in posts.c. */
+#define DTYPE_OF_CALL ((uint64_t)0xFF << 8)
+
+static inline int only_moves(uint64_t what) { return (what & 0xFF) < HBM_REDUCE; }
+
+/* What all ranks must name alike: MPI moves bytes between a rank that calls them doubles and one
+   that calls them bytes. */
+static inline uint64_t compared_part(uint64_t what)
+{
+    return only_moves(what) ? what & ~DTYPE_OF_CALL : what;
+}
+
 #define CHECK_NS (5 * 1000 * 1000) /* between two checks whether an awaited word can still arrive */
 
 /* Each of these makes the communicator fail, unless it has failed before, and returns its

@@ -2,6 +2,8 @@
 
    Ordering: `status` is loaded with acquire, so that a thread that finds an operation complete sees
    its results, whichever thread advanced it. */
+#include "algorithms/algorithms.h"
+#include "communicator/failure.h"
 #include "cpu/clock.h"
 #include "waiting/in_flight.h"
 #include "communicator/lock.h"
@@ -91,6 +93,37 @@ int hbm_wait(hbm_operation *o, uintptr_t request)
     }
     if (status != HBM_PENDING)
         hbm_free_request(o, request);
+    return status;
+}
+
+/* ---- calls that MPI serves ---- */
+
+/* Behind operations in flight it waits in the queue for its number, and nobody waits for it. */
+int hbm_note(hbm_comm *c, int operation)
+{
+    hbm_call call = {.operation = (uint8_t)operation};
+    if (!c)
+        return HBM_UNREADABLE;
+    if (c->tuning.check_calls)
+        return hbm_run(c, &call);
+    int status = hbm_enter_start(c);
+    if (status)
+        return status;
+    hbm_operation *o = hbm_new(c, &call);
+    status = o ? hbm_prepare(o) : hbm_blame(c, HBM_NO_MEMORY, c->rank);
+    if (!status) {
+        o->advance = hbm_note_path;
+        o->reads_memory = 1; /* ranks that have failed must be noticed: MPI would wait for them */
+        hbm_append(o);
+        hbm_progress(c);
+        status = atomic_load_explicit(&o->status, memory_order_relaxed);
+    }
+    if (status == HBM_PENDING) {
+        hbm_set_in_flight(o);
+        status = HBM_OK;
+    }
+    hbm_drop(o);
+    hbm_leave_wait(c);
     return status;
 }
 

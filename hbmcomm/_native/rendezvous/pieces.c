@@ -11,6 +11,7 @@
 #include "rendezvous/pieces.h"
 
 #include "communicator/bell.h"
+#include "communicator/failure.h"
 #include "rendezvous/blocks.h"
 #include "kernels/dtype.h"
 #include "rendezvous/posts.h"
@@ -58,7 +59,9 @@ static uint64_t piece_of(const hbm_operation *o)
 void hbm_begin_pieces(hbm_operation *o)
 {
     const hbm_comm *c = o->comm;
-    uint64_t grain = LINE * entry_bytes(&o->call); /* no entry crosses two pieces */
+    /* no entry that is reduced crosses two pieces; ranks that only move data may differ in dtype */
+    uint64_t entry = only_moves(o->call.operation) ? 1 : entry_bytes(&o->call);
+    uint64_t grain = LINE * entry;
     uint64_t most = piece_of(o);
     o->room = STAGING_BYTES / STAGING_DEPTH / slices_of(o);
     o->room = o->room < most ? o->room : most;

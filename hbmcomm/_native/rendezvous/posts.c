@@ -1,8 +1,9 @@
 /* Posts: a rank describes its part in a call, and reads the descriptions of others.
 
-   A post has a slot. The slot is reused SLOTS calls later, once all its readers have completed the
-   call that it was for. A post carries a hash over all calls so far; a reader compares it first,
-   and so checks every call since the beginning at once.
+   A post has a slot. The slot is reused SLOTS calls later or, where calls without a post come
+   between, later still; all its readers have then completed the call that it was for. A post
+   carries a hash over all calls so far; a reader compares it first, and so checks every call since
+   the beginning at once.
 
    Ordering: `sequence` is stored last, with release, and loaded first, with acquire: a reader that
    finds the call's number sees the whole post and its data. Before a slot is reused, `calls` of its
@@ -30,6 +31,13 @@ static uint64_t common_count(const hbm_call *call)
     default:
         return call->count;
     }
+}
+
+/* What ranks must agree on in a call that only moves data is its length in bytes, whatever the
+   dtypes that they name; see hbm_same_call(). */
+static uint64_t compared_length(const hbm_operation *o, uint64_t count)
+{
+    return count && only_moves(o->call.operation) ? o->block : count;
 }
 
 static uint64_t chained(uint64_t chain, uint64_t what, uint64_t count)
@@ -116,17 +124,22 @@ static int readers_have_completed(hbm_operation *o, uint64_t sequence)
     }
 }
 
-int hbm_begin_call(hbm_operation *o, int readers)
+void hbm_number_call(hbm_operation *o)
 {
     hbm_comm *c = o->comm;
-    if (!o->sequence) {
-        uint64_t what = pack(&o->call), count = common_count(&o->call);
-        o->sequence = ++c->sequence;
-        c->known[c->rank] = o->sequence;
-        c->chain = chained(c->chain, what, count);
-        record_call(c, o->sequence, what, count);
-    }
-    if (o->sequence > SLOTS && !readers_have_completed(o, o->sequence - SLOTS))
+    uint64_t what = pack(&o->call), count = common_count(&o->call);
+    o->sequence = ++c->sequence;
+    c->known[c->rank] = o->sequence;
+    c->chain = chained(c->chain, compared_part(what), compared_length(o, count));
+    record_call(c, o->sequence, what, count);
+}
+
+int hbm_begin_call(hbm_operation *o, int readers)
+{
+    if (!o->sequence)
+        hbm_number_call(o);
+    uint64_t last = o->comm->posted[o->sequence % SLOTS];
+    if (last && last != o->sequence && !readers_have_completed(o, last))
         return HBM_PENDING;
     hbm_read_by(o, readers);
     return HBM_OK;
@@ -134,6 +147,7 @@ int hbm_begin_call(hbm_operation *o, int readers)
 
 void hbm_read_by(hbm_operation *o, int readers)
 {
+    o->comm->posted[o->sequence % SLOTS] = o->sequence;
     o->comm->readers[o->sequence % SLOTS] = (unsigned char)readers;
     o->comm->roots[o->sequence % SLOTS] = o->call.root;
 }

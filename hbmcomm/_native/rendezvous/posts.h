@@ -8,8 +8,11 @@
    root's tree, ranks of one row or column of a grid, the root, or any rank. */
 enum { READ_BY_NOBODY, READ_BY_GROUPS, READ_BY_TREE, READ_BY_GRID, READ_BY_ROOT, READ_BY_ALL };
 
-/* Begins a call: gives it its number and hash, and waits for a slot that nobody reads any more.
-   `readers` are those of the posts that this rank makes in it. */
+/* Gives a call its number and records it: others compare it. Waits for nobody. */
+void hbm_number_call(hbm_operation *o);
+
+/* Begins a call with posts: numbers it, and waits for a slot that nobody reads any more. `readers`
+   are those of the posts that this rank makes in it. */
 int hbm_begin_call(hbm_operation *o, int readers);
 
 /* Changes which ranks read, or may still read, this rank's posts of the call. */

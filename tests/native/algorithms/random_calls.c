@@ -16,6 +16,7 @@ typedef struct {
     uint64_t skew[MOST_RANKS]; /* entries by which buffers are off a cache line */
     int late;                  /* a rank that sleeps before the call; -1: none */
     int started;               /* nonblocking: it is completed later */
+    uint64_t notes;            /* calls that MPI serves before this one, which wait for nobody */
 } drawn;
 
 /* Sizes around the thresholds between the core's algorithms. */
@@ -57,6 +58,7 @@ static drawn draw(dice *d, int size, uint64_t stretch)
     w.call.operation = (uint8_t)roll(d, HBM_FOREIGN + 1);
     w.call.root = (int32_t)roll(d, (uint64_t)size);
     w.started = roll(d, 4) == 0;
+    w.notes = roll(d, 4) ? 0 : roll(d, 2) ? 1 : roll(d, 3 * SLOTS);
     if (stretch % 5 == 0) {
         draw_one_way(d, stretch, &w);
         w.call.root %= size;
@@ -240,6 +242,9 @@ static void complete(member *me, attempt *a)
 
 static void begin(member *me, attempt *a, dice *own)
 {
+    for (uint64_t i = 0; i < a->w.notes; i++)
+        CHECK(hbm_note(me->comm, HBM_FOREIGN + (int)(i % 3)) == HBM_OK, "note %llu before call %d",
+              (unsigned long long)i, a->number);
     if (a->w.late == me->rank)
         sleep_ms(2);
     for (volatile uint64_t burnt = roll(own, 4) ? 0 : roll(own, 20000); burnt; burnt--)
