@@ -70,6 +70,8 @@ class Communicator(Allocating, Derivable):
             not an intracommunicator.
     """
 
+    __module__ = "hbmcomm"  # its public name
+
     kind = ReadOnly[str]("The kind of its arrays.")
     nodes = ReadOnly[Nodes | None]("The NUMA nodes requested; None: those of the kind.")
     device = ReadOnly[str | None]("The device-dax file of its arrays, or None.")

@@ -68,7 +68,9 @@ class DirectPlan(Plan):
     def Start(self) -> None:
         """Begin the collective: do not use its buffers until it is complete."""
         if self._operation and not self.Test():
-            raise HbmcommError("this plan is started and not complete; call Wait() first")
+            raise self._owner._reported(
+                HbmcommError("this plan is started and not complete; call Wait() first")
+            )
         found = _start(self._quick, id(self))
         if found == _UNREADABLE:
             found = self._start_slowly()
@@ -81,7 +83,9 @@ class DirectPlan(Plan):
     def _start_slowly(self) -> int:
         """Start where data must be packed, or MPI cannot wait for operations of the core."""
         if self._core is _NULL:
-            raise HbmcommError("this plan was freed; make a new one with the *_init call")
+            raise self._owner._reported(
+                HbmcommError("this plan was freed; make a new one with the *_init call")
+            )
         if self._call.packs:
             self._call = self._read()
         request = id(self) if lib.hbm_serves_requests() else 0
@@ -108,7 +112,9 @@ class DirectPlan(Plan):
     def Free(self) -> None:
         """Release the buffers."""
         if not self.Test():
-            raise HbmcommError("this plan is started; call Wait() before Free()")
+            raise self._owner._reported(
+                HbmcommError("this plan is started; call Wait() before Free()")
+            )
         self._core, self._quick, self._call = _NULL, 0, Call(_NULL, (), False)
 
     def _end(self, status: int) -> None:
