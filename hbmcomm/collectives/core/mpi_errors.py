@@ -16,7 +16,7 @@ from hbmcomm.errors import HbmcommError
 
 _FORKS = lib.hbm_forks()
 _codes: dict[type, int] = {}
-"""MPI's error code of each class; the text of a code is that of the last error that asked for it."""
+"""MPI's error code of each class. Its text is that of the last error that asked for it."""
 
 
 class _Coded(MPI.Exception):
@@ -57,7 +57,7 @@ def reported(comm: MPI.Comm, error: BaseException) -> BaseException:
             if handler in (MPI.ERRORS_ARE_FATAL, MPI.ERRORS_ABORT):
                 kind = type(error).__name__
                 print(f"rank {owner.rank} ends: {kind}: {error}", file=sys.stderr, flush=True)
-            owner.Call_errhandler(int(error))
+            owner.Call_errhandler(_code(type(error), str(error)))
     return error
 
 

@@ -186,8 +186,8 @@ def _failure(handle: Any, own: int, names: Sequence[int]) -> HbmcommError:
     rank, other = names[why.rank], names[why.other]
     end = "; the communicator is unusable now"
     if why.status == lib.HBM_MISMATCH:
-        own = _named(why.own_what, why.own_count)
-        differ = f"rank {rank} called {own}, rank {other} "
+        called = _named(why.own_what, why.own_count)
+        differ = f"rank {rank} called {called}, rank {other} "
         if why.others_what == lib.HBM_UNKNOWN_CALL:
             differ += (
                 "made another call there or before, and more calls than are on record since; set "

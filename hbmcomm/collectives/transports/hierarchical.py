@@ -160,7 +160,7 @@ class Hierarchical(Direct):
             raise
 
     def _check(self, status: int) -> None:
-        """Raise the error of a part of a call, on whatever thread; `_run` reports that of a call."""
+        """Raise the error of a part of a call, on any thread; `_run` reports that of a call."""
         if status:
             raise self._error(status)
 
