@@ -38,7 +38,9 @@ class Communicator(Allocating, Derivable):
     With transport direct, ranks that call different collectives at the same point all get
     CallMismatch, and ranks that wait for a rank that died or left get PeerError, in this call or
     the next; the communicator is unusable then. With hierarchical that is so on each host; ranks of
-    other hosts get PeerError. A communicator is neither thread-safe nor fork-safe; its arrays are
+    other hosts get PeerError. A rank that waits inside MPI, as in a lower-case call, gets neither.
+    Errors are MPI.Exceptions too, and the communicator's error handler sees them first. A
+    communicator is neither thread-safe nor fork-safe; its arrays are
     shared with a child of a fork, not copied. The `*_init` calls return a `Plan`.
 
     Args:
@@ -69,6 +71,8 @@ class Communicator(Allocating, Derivable):
         TypeError: On every rank: another argument has the wrong type; on this rank only: `comm` is
             not an intracommunicator.
     """
+
+    __module__ = "hbmcomm"  # its public name
 
     kind = ReadOnly[str]("The kind of its arrays.")
     nodes = ReadOnly[Nodes | None]("The NUMA nodes requested; None: those of the kind.")

@@ -187,7 +187,11 @@ def _class_for(public_class: type, transport: str, topology: type | None) -> Any
     """A subclass of `public_class` with the calls of a transport and of a topology."""
     bases: list[type] = [public_class, TRANSPORTS.get(transport, Undecided)]
     bases += [_TOPOLOGIES[topology]] if topology else []
-    own: dict[str, Any] = {"__module__": public_class.__module__, "__doc__": public_class.__doc__}
+    own: dict[str, Any] = {
+        "__module__": public_class.__module__,
+        "__qualname__": public_class.__qualname__,
+        "__doc__": public_class.__doc__,
+    }
     return type(
         public_class.__name__,
         tuple(bases),

@@ -1,11 +1,20 @@
 """The errors of hbmcomm.
 
-Each message has three parts: what was asked, what was found, and what to do next.
+Each message has three parts: what was asked, what was found, and what to do next. This module needs
+no MPI; where a program has a Communicator, `collectives/core/mpi_errors.py` makes `MPI.Exception` a
+base of these classes too.
 """
 
 
-class HbmcommError(Exception):
-    """Base class of the errors that hbmcomm defines."""
+class _Error(Exception):
+    """Python changes the bases of a class only where they are not built in."""
+
+
+class HbmcommError(_Error):
+    """Base class of the errors that hbmcomm defines.
+
+    In a program with a Communicator all of them are also an `mpi4py.MPI.Exception`.
+    """
 
 
 class KindUnavailable(HbmcommError):

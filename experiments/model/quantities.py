@@ -91,8 +91,8 @@ def size_text(count: int) -> str:
 
 
 def amount_text(number: int, unit: str) -> str:
-    """ "64 KiB", "8 ranks", "50 us": a number of bytes or of another unit."""
-    return size_text(number) if unit == "bytes" else f"{number} {unit}"
+    """ "64 KiB", "8 ranks", "50 us", "1": a number of bytes, of another unit or of none."""
+    return size_text(number) if unit == "bytes" else f"{number} {unit}".rstrip()
 
 
 def seconds_text(seconds: float) -> str:

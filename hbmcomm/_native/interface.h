@@ -134,7 +134,8 @@ typedef struct {
     uint64_t own_what, own_count, others_what, others_count; /* as in pack() of posts.c */
 } hbm_failure;
 
-#define HBM_UNKNOWN_CALL 0xFFFFFFFFFFFFFFFF /* ranks differed before the last calls on record */
+/* As others_what: ranks differed before the calls that are on record. */
+#define HBM_UNKNOWN_CALL 0xFFFFFFFFFFFFFFFF
 
 /* A rank as another rank sees it: addresses are those of this process. */
 typedef struct {

@@ -155,6 +155,7 @@ NOBODY_PASSES_ON = "these ranks form one group, in which nobody passes data on"
 ONE_TREE = "two ranks form the same group with any value"
 NOBODY_IDLES = "these ranks form several groups, for which HBMCOMM_FETCH_BYTES counts"
 NO_ROOT_COPIES = "these ranks form several groups, between which the root does not copy"
+A_SWITCH = "it is a switch for finding mistakes in programs, not a threshold"
 NOT_APART = "with the other values in force no length goes one way or the other"
 
 
@@ -174,6 +175,8 @@ def trials(found: Sequence[Threshold], place: Place) -> tuple[tuple[Trial, ...],
 
 def _trial(threshold: Threshold, now: Mapping[str, int], place: Place) -> Trial | str:
     """How a threshold is measured, or why it is not."""
+    if not threshold.unit:
+        return A_SWITCH
     if threshold.variable in _CROSSOVERS:
         return _crossover(threshold, now, place)
     choices = {

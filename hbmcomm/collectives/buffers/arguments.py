@@ -56,7 +56,7 @@ def gather(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operand
 def allgather(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
     taken = _read(recvbuf, comm.size, writable=True, given=False)
     if not in_place(sendbuf):
-        return _alike(Operands(_read(sendbuf), taken))
+        return _equally_long(Operands(_read(sendbuf), taken))
     own = taken.block(comm.rank) if taken.packed is None else None
     return Operands(own or operand([_message(recvbuf, comm.size).part(comm.rank)]), taken)
 
@@ -66,14 +66,14 @@ def scatter(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operan
         return Operands(None, _read(recvbuf, writable=True, given=False), root)
     send = _read(sendbuf, comm.size)
     if not in_place(recvbuf):
-        return _alike(Operands(send, _read(recvbuf, writable=True, given=False), root))
+        return _equally_long(Operands(send, _read(recvbuf, writable=True, given=False), root))
     return Operands(send, send.block(root), root)
 
 
 def alltoall(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
     taken = _read(recvbuf, comm.size, writable=True, given=False)
     if not in_place(sendbuf):
-        return _alike(Operands(_read(sendbuf, comm.size), taken))
+        return _equally_long(Operands(_read(sendbuf, comm.size), taken))
     return Operands(_read(recvbuf, comm.size).copied(comm.size), taken)
 
 
@@ -120,7 +120,7 @@ def reduce(
 def allreduce(_comm: MPI.Comm, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM) -> Operands:
     taken = _folded(recvbuf, op, writable=True)
     given = taken if in_place(sendbuf) else _folded(sendbuf, op)
-    return _alike(Operands(given, taken, reduction=_number(op), op=op), Unreadable)
+    return _alike(Operands(given, taken, reduction=_number(op), op=op))
 
 
 def reduce_scatter_block(
@@ -130,7 +130,7 @@ def reduce_scatter_block(
         taken = _folded(recvbuf, op, comm.size, writable=True)
         return Operands(taken.copied(comm.size), taken, reduction=_number(op), op=op)
     taken, given = _folded(recvbuf, op, writable=True), _folded(sendbuf, op, comm.size)
-    return _alike(Operands(given, taken, reduction=_number(op), op=op), Unreadable)
+    return _alike(Operands(given, taken, reduction=_number(op), op=op))
 
 
 def reduce_scatter(
@@ -216,18 +216,29 @@ def _message(spec: Any, count: int, writable: bool = False) -> Message:
     return read(spec.view(np.uint16) if _is_half(spec) else spec, count, writable)
 
 
-def _alike(found: Operands, otherwise: type[Exception] = Unserved) -> Operands:
-    """Both operands, if they have the same type and length.
+def _alike(found: Operands) -> Operands:
+    """The operands of a reduction, if they have the same type and length.
 
-    Args:
-        otherwise: Raised where they differ. Calls that move data are Unserved: mpi4py does not
-            mind, but ranks that are in the core must hear of it. Reductions are Unreadable: mpi4py
-            refuses them.
+    Raises:
+        Unreadable: They differ; mpi4py refuses that.
     """
     sent, received = found.sent, found.received
     assert sent and received
     if (sent.entries, sent.dtype) != (received.entries, received.dtype):
-        raise otherwise
+        raise Unreadable
+    return found
+
+
+def _equally_long(found: Operands) -> Operands:
+    """The operands of a call that moves data, if they have as many bytes, of whatever types.
+
+    Raises:
+        Unserved: They differ; mpi4py does not mind, but ranks that are in the core must hear of it.
+    """
+    sent, received = found.sent, found.received
+    assert sent and received
+    if sent.entries * sent.entry_bytes != received.entries * received.entry_bytes:
+        raise Unserved
     return found
 
 

@@ -23,14 +23,14 @@ class Call(NamedTuple):
 def build_call(name: str, operands: Operands) -> Call:
     """The call of an operation on some operands."""
     sent, received = operands.sent, operands.received
-    block = received or sent
+    block = _own_block(name, sent, received)
     kept: list[object] = [sent, received]
     fields: dict[str, Any] = {
         "operation": OPERATIONS.index(name),
         "dtype": block.dtype if block else 0,
         "reduction": operands.reduction,
         "root": operands.root,
-        "count": _count(name, sent, received),
+        "count": block.entries if block else 0,
         "send": sent.address if sent else 0,
         "recv": received.address if received else 0,
     }
@@ -61,12 +61,11 @@ def with_copied_input(name: str, operands: Operands, size: int) -> Operands:
     return operands._replace(sent=operands.sent.copied(blocks))
 
 
-def _count(name: str, sent: Operand | None, received: Operand | None) -> int:
-    """Entries of this rank's own block."""
+def _own_block(name: str, sent: Operand | None, received: Operand | None) -> Operand | None:
+    """The operand whose type and entries are those of this rank's own block."""
     if name in ("Gather", "Gatherv", "Allgatherv") and sent is not None:
-        return sent.entries
-    block = received or sent
-    return block.entries if block is not None else 0
+        return sent
+    return received or sent
 
 
 @ffi.def_extern(error=-1)  # type: ignore[untyped-decorator]

@@ -94,7 +94,7 @@ class DirectPlan(Plan):
             MPI.Query_thread() > MPI.THREAD_FUNNELED or MPI.Is_thread_main()
         )
         if self != MPI.REQUEST_NULL or not has_handle or not self.Test():
-            raise HbmcommError(ACTIVE)
+            raise self._owner._reported(HbmcommError(ACTIVE))
 
     def _start_slowly(self) -> int:
         """Start where data must be packed, or MPI cannot wait for operations of the core.
@@ -108,7 +108,9 @@ class DirectPlan(Plan):
             if found != _UNREADABLE:
                 return found
         if self._core is _NULL:
-            raise HbmcommError("this plan was freed; make a new one with the *_init call")
+            raise self._owner._reported(
+                HbmcommError("this plan was freed; make a new one with the *_init call")
+            )
         if self._call.packs:
             self._call = self._read()
         request = id(self) if lib.hbm_serves_requests() else 0
@@ -143,7 +145,9 @@ class DirectPlan(Plan):
     def Free(self) -> None:
         """Release the buffers."""
         if not self.Test():
-            raise HbmcommError("this plan is started; call Wait() before Free()")
+            raise self._owner._reported(
+                HbmcommError("this plan is started; call Wait() before Free()")
+            )
         self._core, self._address, self._quick = _NULL, 0, 0
         self._call = Call(_NULL, (), False)
 

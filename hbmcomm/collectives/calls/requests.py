@@ -25,6 +25,8 @@ class Owner(Protocol):
 
     def _check(self, status: int) -> None: ...
 
+    def _reported(self, error: BaseException) -> BaseException: ...
+
 
 class CollectiveRequest(MPI.Request):
     """What requests of collectives have in common, whatever completes them."""

@@ -20,17 +20,23 @@ from hbmcomm.errors import HbmcommError
 
 _HANDLE = MPI._sizeof(MPI.Request)
 
+Reported = Callable[[BaseException], BaseException]
+
 
 class Operation:
     """A call in flight.
+
+    Args:
+        reported: Has an error handler see the error before it is raised.
 
     Attributes:
         is_complete: Whether it is.
         error: Why it failed, once it is complete.
     """
 
-    def __init__(self, act: Callable[[], None]) -> None:
+    def __init__(self, act: Callable[[], None], reported: Reported | None = None) -> None:
         self._act: Callable[[], None] | None = act
+        self._reported = reported
         self.is_complete = False
         # not an Event: a signal's handler may raise in its Python code, and leave it locked
         self._gate = threading.Lock()
@@ -80,7 +86,7 @@ class Operation:
     def check(self) -> None:
         """Raise the error of one that is complete."""
         if self.error is not None:
-            raise self.error
+            raise self._reported(self.error) if self._reported else self.error
 
 
 class Request(CollectiveRequest):
@@ -109,12 +115,13 @@ class Request(CollectiveRequest):
 class ThreadedPlan(Plan):
     """The result of the `*_init` calls of transport `hierarchical`."""
 
-    __slots__ = ("_new", "_operation", "_run", "_start")
+    __slots__ = ("_new", "_operation", "_reported", "_run", "_start")
     _run: Callable[[], None]
     """Does the call from beginning to end."""
     _new: Callable[[], Operation]
     _start: Callable[[Operation], None]
     """Puts an operation in flight."""
+    _reported: Reported
     _operation: Operation | None
 
     @classmethod
@@ -123,10 +130,12 @@ class ThreadedPlan(Plan):
         run: Callable[[], None],
         new: Callable[[], Operation],
         start: Callable[[Operation], None],
+        reported: Reported,
     ) -> ThreadedPlan:
         """A new plan."""
         plan: ThreadedPlan = MPI.Prequest.__new__(cls)
         plan._run, plan._new, plan._start, plan._operation = run, new, start, None
+        plan._reported = reported
         return plan
 
     def __call__(self) -> None:
@@ -148,7 +157,7 @@ class ThreadedPlan(Plan):
     def _check_inactive(self) -> None:
         """Raise unless MPI's own Waitall or the like completed the plan and freed its handle."""
         if self._operation is not None and (self != MPI.REQUEST_NULL or not self.Test()):
-            raise HbmcommError(ACTIVE)
+            raise self._reported(HbmcommError(ACTIVE))
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         """Block until the collective is complete; return at once if it is not started."""
@@ -162,8 +171,13 @@ class ThreadedPlan(Plan):
     def Free(self) -> None:
         """Release the buffers."""
         if not self.Test():
-            raise HbmcommError("this plan is started; call Wait() before Free()")
-        self._run, self._new = _freed, _freed
+            raise self._reported(HbmcommError("this plan is started; call Wait() before Free()"))
+        self._run, self._new = self._refuse, self._refuse
+
+    def _refuse(self) -> Any:
+        raise self._reported(
+            HbmcommError("this plan was freed; make a new one with the *_init call")
+        )
 
 
 def _finish(request: Any, wait: Callable[[Any], Any], status: Any) -> None:
@@ -192,7 +206,3 @@ def _finish_if_complete(request: Any, wait: Callable[[Any], Any], status: Any) -
 
 def _copy_handle(source: MPI.Request, to: MPI.Request) -> None:
     ctypes.memmove(MPI._addressof(to), MPI._addressof(source), _HANDLE)
-
-
-def _freed() -> Any:
-    raise HbmcommError("this plan was freed; make a new one with the *_init call")

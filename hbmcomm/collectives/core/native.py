@@ -33,7 +33,9 @@ FOREIGN = (
     *map(str.lower, (*_MOVING, "Reduce", "Allreduce", "Scan", "Exscan")),  # of pickled objects
     *OPERATIONS,  # on what the core has no code for
 )
-"""Calls that MPI serves; the core compares these too: ranks never wait for different ones."""
+"""Calls that MPI serves; the core notes these, and compares them with the calls of others."""
+
+FOREIGN_NUMBERS = {name: lib.HBM_FOREIGN + index for index, name in enumerate(FOREIGN)}
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "bfloat16", "float32", "float64", "longdouble")
@@ -181,14 +183,20 @@ def _look_after(handle: Any, arena: Arena) -> Callable[[], bool] | None:
 
 def _failure(handle: Any, own: int, names: Sequence[int]) -> HbmcommError:
     why = ffi.new("hbm_failure *")
-    lib.hbm_failure_of(handle, why)
+    if not lib.hbm_failure_of(handle, why):
+        return OutOfMemory("no memory is left for another operation in flight; wait for some")
     rank, other = names[why.rank], names[why.other]
     end = "; the communicator is unusable now"
     if why.status == lib.HBM_MISMATCH:
-        calls = _named(why.own_what, why.own_count), _named(why.others_what, why.others_count)
-        differ = f"rank {rank} called {calls[0]}, rank {other} called {calls[1]}"
-        if calls[0] == calls[1]:  # found late, when both had made other calls since
-            differ = f"rank {rank} and rank {other} differed some calls ago"
+        called = _named(why.own_what, why.own_count)
+        differ = f"rank {rank} called {called}, rank {other} "
+        if why.others_what == lib.HBM_UNKNOWN_CALL:
+            differ += (
+                "made another call there or before, and more calls than are on record since; set "
+                "HBMCOMM_CHECK_CALLS=1 to stop at the first difference"
+            )
+        else:
+            differ += f"called {_named(why.others_what, why.others_count)}"
         return CallMismatch(f"ranks called different collectives: {differ}{end}")
     if why.status == lib.HBM_TRUNCATED:
         return CallMismatch(

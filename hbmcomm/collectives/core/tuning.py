@@ -45,7 +45,7 @@ class Entry(NamedTuple):
         field: its name in the core's `hbm_tuning`.
         default: its value for some ranks.
         least, most: its allowed range.
-        unit: "bytes", "ranks" or "us" (microseconds).
+        unit: "bytes", "ranks", "us" (microseconds), or "" for a switch.
     """
 
     field: str
@@ -88,6 +88,7 @@ TABLE = (
     Entry("spin_us", _by_crowding(50, 0), 0, 10**6, "us"),
     Entry("yield_us", _by_crowding(500, 200), 0, 10**6, "us"),
     Entry("nap_us", _always(100), 1, 10**6, "us"),
+    Entry("check_calls", _always(0), 0, 1, ""),
 )
 
 _MEANINGS = {
@@ -123,12 +124,17 @@ _MEANINGS = {
     "spin_us": "how long a waiting rank only looks at the word that it waits for",
     "yield_us": "how long after that it gives its CPU to others between two looks",
     "nap_us": "its first sleep after that; each is twice the one before, up to 1 ms",
+    "check_calls": (
+        "1: ranks meet before each call that MPI serves and compare it; 0: the next call in which "
+        "one waits in the core compares it"
+    ),
 }
 
 _UNITS = {
     "bytes": BYTES,
     "ranks": {"": 1},
     "us": {"": 1, "us": 1, "ms": 1000},
+    "": {"": 1},
 }
 
 
@@ -165,7 +171,7 @@ class Threshold(NamedTuple):
 
     Attributes:
         variable: the environment variable that changes it.
-        value: bytes, ranks or microseconds, as `unit` says.
+        value: bytes, ranks, microseconds or a switch, as `unit` says.
         default: the value that it has without the variable.
         meaning: one line.
     """
@@ -198,6 +204,8 @@ def tuning(ranks: int = 2) -> tuple[Threshold, ...]:
 
 def _read(entry: Entry, text: str) -> int:
     value = parse_quantity(text, _UNITS[entry.unit])
+    if value is None and not entry.unit:
+        raise HbmcommError(f"{entry.variable}={text} is not a switch; write 0 or 1")
     if value is None:
         raise HbmcommError(
             f"{entry.variable}={text} is not a number of {_NAMES[entry.unit]}; write a whole number"
@@ -206,6 +214,6 @@ def _read(entry: Entry, text: str) -> int:
     if not entry.least <= value <= entry.most:
         raise HbmcommError(
             f"{entry.variable}={text} is out of range; it may be {entry.least:,} to "
-            f"{entry.most:,} {entry.unit}"
+            f"{entry.most:,} {entry.unit}".rstrip()
         )
     return value

@@ -28,6 +28,10 @@ class Inside:
         """A call as it is."""
         self._check(lib.hbm_run(self._core, call))
 
+    def note(self, number: int) -> None:
+        """A call that MPI serves, by the core's number: it waits for nobody."""
+        self._check(lib.hbm_note(self._core, number))
+
     def barrier(self) -> None:
         self._check(lib.hbm_barrier(self._core))
 

@@ -12,6 +12,7 @@ from hbmcomm.collectives.core.native import ffi, lib
 from hbmcomm.collectives.hierarchical.hosts.calls import Call
 
 _IN_PLACE = ("Reduce", "Allreduce", "Scan", "Exscan")
+_REDUCING = (*_IN_PLACE, "Reduce_scatter_block", "Reduce_scatter")
 _BLOCKS = ("Alltoall", "Reduce_scatter_block")
 _READ_WHILE_WRITTEN = (*_IN_PLACE, *_BLOCKS, "Alltoallv", "Reduce_scatter")
 
@@ -22,7 +23,7 @@ class Task:
     Attributes:
         name: Of the call, such as "Allreduce".
         call: `hbm_call *` with ranks and parts of the whole communicator.
-        entry: Bytes of one entry.
+        entry: Bytes of one entry; 1 where data is only moved.
         count, root: Of the call; ranks are those of the whole communicator.
         send, recv: Addresses; 0 where this rank does not send or receive.
     """
@@ -32,8 +33,10 @@ class Task:
         self.name, self.operands = name, operands
         self.call, self._kept, self.packs = built.call, built.kept, built.packs
         is_users = self.call.reduction == lib.HBM_USER
-        self.entry = int(self.call.entry_bytes if is_users else lib.hbm_dtype_size(self.call.dtype))
-        self.count, self.root = int(self.call.count), int(self.call.root)
+        entry = int(self.call.entry_bytes if is_users else lib.hbm_dtype_size(self.call.dtype))
+        self.entry = entry if name in _REDUCING else 1  # ranks may move one message as two types
+        self.count = int(self.call.count) * entry // max(self.entry, 1)
+        self.root = int(self.call.root)
         self.send, self.recv = int(self.call.send), int(self.call.recv)
 
     @property

@@ -6,6 +6,7 @@ core cannot read take the slow path (`direct_base`).
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from mpi4py import MPI
@@ -117,11 +118,11 @@ class Direct(Nonblocking, DirectBase):
 def _announced(name: str) -> Any:
     original = getattr(MPI.Intracomm, name)
 
+    @functools.wraps(original)
     def call(self: Direct, *arguments: Any, **named: Any) -> Any:
         self._announce(name)
         return original(self, *arguments, **named)
 
-    call.__name__, call.__doc__ = name, original.__doc__
     return call
 
 

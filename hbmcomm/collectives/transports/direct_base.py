@@ -1,7 +1,7 @@
 """The slow path of transport `direct`: begin, leave, and calls that need Python before the core.
 
-It reads mpi4py's other buffer forms. Calls that only MPI can do go to mpi4py unchanged, after all
-ranks have checked that they make the same call.
+It reads mpi4py's other buffer forms. Calls that only MPI can do go to mpi4py unchanged; the core
+notes them, so that a rank that waits in the core hears of one that made another call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hbmcomm.collectives.calls.call import Call, build_call, with_copied_input
 from hbmcomm.collectives.calls.direct_plan import DirectPlan
 from hbmcomm.collectives.calls.plan import Plan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
-from hbmcomm.collectives.core.native import FOREIGN, Core, ffi, lib
+from hbmcomm.collectives.core.native import FOREIGN_NUMBERS, Core, ffi, lib
 from hbmcomm.collectives.core.opening import open_core
 from hbmcomm.collectives.transports.transport import Neighbours, Transport
 from hbmcomm.errors import HbmcommError
@@ -85,12 +85,12 @@ class DirectBase(Transport):
         failed = lib.hbm_failure_of(self._core, ffi.new("hbm_failure *"))
         status = failed or lib.hbm_barrier(self._core)
         if status == lib.HBM_BUSY:
-            raise state.error(status)
+            raise self._reported(state.error(status))
         error = state.error(status) if status not in (failed, *_GONE) else None
         self._state, self._core, self._arena = None, ffi.NULL, None
         state.close()
-        if error:
-            raise error
+        if error is not None:
+            raise self._reported(error)
 
     def _abandon(self) -> None:
         if self._state is not None:
@@ -128,7 +128,7 @@ class DirectBase(Transport):
     def _operands(self, status: int, name: str, *arguments: Any) -> Any:
         """The operands of a call, or a function that makes it; see `_read`."""
         if status not in (_UNREADABLE, *_REFUSED) and self._state is not None:
-            raise self._state.error(status)
+            raise self._reported(self._state.error(status))
         through_mpi = partial(getattr(MPI.Intracomm, name), self, *arguments)
         if self._state is None:
             return through_mpi  # raises the error: it was freed, or is COMM_NULL
@@ -158,21 +158,24 @@ class DirectBase(Transport):
         return DirectPlan.of(self, self._core, call, partial(self._read, status, name, *arguments))
 
     def _through_mpi(self, name: str, call: Callable[[], Any]) -> Any:
-        """MPI's own call, once all ranks are known to make it."""
+        """MPI's own call, once the core has noted it."""
         self._announce(name)
         return call()
 
     def _announce(self, name: str) -> None:
-        if self._state is None:
-            return
-        operation = lib.HBM_FOREIGN + FOREIGN.index(name)
-        self._check(_run(self._core, ffi.new("hbm_call *", {"operation": operation})))
+        """Note a call of MPI, which waits for nobody; with HBMCOMM_CHECK_CALLS=1 all ranks meet."""
+        if self._state is not None:
+            self._check(lib.hbm_note(self._core, FOREIGN_NUMBERS[name]))
 
     def _check(self, status: int) -> None:
         if status:
-            if self._state is None:
-                raise HbmcommError("this communicator was freed")
-            raise self._state.error(status)
+            raise self._reported(self._error(status))
+
+    def _error(self, status: int) -> BaseException:
+        """What a status that is not 0 means."""
+        if self._state is None:
+            return HbmcommError("this communicator was freed")
+        return self._state.error(status)
 
 
 def _is_elsewhere(spec: Any) -> bool:

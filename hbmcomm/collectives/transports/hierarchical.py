@@ -20,7 +20,7 @@ from hbmcomm.collectives.calls.engine import Engine
 from hbmcomm.collectives.calls.plan import Plan
 from hbmcomm.collectives.calls.threaded import Operation, Request, ThreadedPlan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
-from hbmcomm.collectives.core.native import FOREIGN, ffi, lib, setting
+from hbmcomm.collectives.core.native import FOREIGN_NUMBERS, lib, setting
 from hbmcomm.collectives.core.opening import open_core, open_on_all
 from hbmcomm.collectives.hierarchical import flat, operations
 from hbmcomm.collectives.hierarchical.hosts import watch
@@ -140,13 +140,29 @@ class Hierarchical(Direct):
         ways = self._ways
         if ways is not None and (short := flat.of_arrays(ways, name, arguments)) is not None:
             call, start = short
-            self._engine.run(partial(self._do, call, partial(ways.wire.collective, name, start)))
+            self._run(partial(self._do, call, partial(ways.wire.collective, name, start)))
             return
         task = self._task(name, *arguments)
         if not isinstance(task, Task):
             task()
             return
-        self._engine.run(self._act(task))
+        self._run(self._act(task))
+
+    def _run(self, act: Callable[[], None]) -> None:
+        """Do a call, after those in flight; the error handler sees its error."""
+        self._reporting(partial(self._engine.run, act))
+
+    def _reporting(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except HbmcommError as error:
+            self._reported(error)
+            raise
+
+    def _check(self, status: int) -> None:
+        """Raise the error of a part of a call, on any thread; `_run` reports that of a call."""
+        if status:
+            raise self._error(status)
 
     def _start(self, request: MPI.Request, status: int, name: str, *arguments: Any) -> MPI.Request:
         if not _has_threads():
@@ -154,7 +170,7 @@ class Hierarchical(Direct):
         task = self._task(name, *arguments)
         if not isinstance(task, Task):
             return self._mpi_starts(name, *arguments)
-        operation = Operation(self._act(task))
+        operation = Operation(self._act(task), self._reported)
         started = Request.of(operation)
         self._engine.start(operation)
         return started
@@ -169,12 +185,12 @@ class Hierarchical(Direct):
             return self._act(again)
 
         def run() -> None:
-            self._engine.run(act())
+            self._run(act())
 
         def operation() -> Operation:
-            return Operation(act())
+            return Operation(act(), self._reported)
 
-        return ThreadedPlan.of(run, operation, self._engine.start)
+        return ThreadedPlan.of(run, operation, self._engine.start, self._reported)
 
     def _task(self, name: str, *arguments: Any) -> Any:
         """A call with its operands; where MPI must do it, a function that makes it."""
@@ -222,7 +238,7 @@ class Hierarchical(Direct):
 
     def _explained(self, error: BaseException) -> BaseException:
         """What a failure means: where MPI reports one, the watch may know of a lost rank soon."""
-        if not isinstance(error, MPI.Exception):
+        if not isinstance(error, MPI.Exception) or isinstance(error, HbmcommError):
             return error
         until = time.monotonic() + _SOON
         try:
@@ -234,21 +250,26 @@ class Hierarchical(Direct):
         return PeerError(f"MPI failed between hosts: {error}; the communicator is unusable now")
 
     def _announce(self, name: str) -> None:
-        """Ranks of this host agree that they make a call of MPI."""
-        ways, guard = self._ways, self._watch
-        if ways is None:
+        """Note a call of MPI, after those in flight; waits for nobody.
+
+        With HBMCOMM_CHECK_CALLS=1, ranks of a host meet in it.
+        """
+        ways, guard, state = self._ways, self._watch, self._state
+        if ways is None or state is None:
             return
-        operation = lib.HBM_FOREIGN + FOREIGN.index(name)
-        call = ffi.new("hbm_call *", {"operation": operation})
 
         def act() -> None:
             if guard is not None:
                 guard.begin(Call(name))
-            ways.inside.run(call)
+            ways.inside.note(FOREIGN_NUMBERS[name])
             if guard is not None:
                 guard.end()
 
-        self._engine.run(act)
+        self._reporting(self._refuse_lost)
+        if state.tuning["check_calls"]:
+            self._run(act)
+        else:
+            self._reporting(partial(self._engine.after, act))
 
 
 def _has_threads() -> bool:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from types import FunctionType
 from typing import NamedTuple
 
+from mpi4py import MPI
+
+from hbmcomm.collectives.core import mpi_errors
 from hbmcomm.collectives.core.native import Core
 from hbmcomm.collectives.transports.persistent import Persistent
 from hbmcomm.collectives.transports.read_only import ReadOnly
@@ -27,12 +31,23 @@ class Neighbours(NamedTuple):
 class Transport(Persistent):
     """Transports override the calls that they do themselves; all others stay mpi4py's."""
 
+    def __init_subclass__(cls) -> None:
+        """Calls that a transport does itself have the documentation of mpi4py's."""
+        super().__init_subclass__()
+        for name, call in vars(cls).items():
+            if isinstance(call, FunctionType) and call.__doc__ is None and name[0] != "_":
+                call.__doc__ = getattr(getattr(MPI.Intracomm, name, None), "__doc__", None)
+
     kind: ReadOnly[str]
     """The kind of the arrays of this communicator."""
     nodes: ReadOnly[Nodes | None]
     """The NUMA nodes that they are bound to; None: those of the kind."""
     device: ReadOnly[str | None]
     """The device-dax file that they are on; None: memory of the kind."""
+
+    def _reported(self, error: BaseException) -> BaseException:
+        """An error of a call, to raise once the communicator's error handler has seen it."""
+        return mpi_errors.reported(self, error)
 
     def _begin(self) -> None:
         """Get ready once kind and nodes are set; collective."""

@@ -21,6 +21,23 @@ def test_ranks_that_call_different_things_all_get_an_error_that_names_both(
     assert found.output.count("named both") == ranks
 
 
+@pytest.mark.parametrize(
+    ("transport", "handler", "way"),
+    [
+        ("direct", "ERRORS_ARE_FATAL", "blocking"),
+        ("direct", "ERRORS_ABORT", "Wait"),
+        ("hierarchical", "ERRORS_ARE_FATAL", "lower case"),
+    ],
+)
+def test_a_fatal_error_handler_ends_the_job_with_the_message(
+    mpirun: Start, transport: str, handler: str, way: str
+) -> None:
+    found = mpirun(PROGRAMS / "fatal.py", 2, transport, handler, way, code=None)
+    assert found.code != 0
+    assert "went on" not in found.output
+    assert "CallMismatch: ranks called different collectives" in found.output
+
+
 @pytest.mark.parametrize("mpi", MPIS)
 def test_threads_forks_signals_and_careless_ends_do_no_harm(mpirun: Start, mpi: str) -> None:
     with nothing_left():

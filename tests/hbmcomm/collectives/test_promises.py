@@ -16,7 +16,9 @@ from tests.starting import Start
 PROGRAMS = Path(__file__).parent / "ranks"
 PROMISES = {
     "many": (2, MPIS),  # any number of operations and communicators in flight
+    "handlers": (2, MPIS),  # errors are MPI's, and a communicator's error handler sees them
     "interrupts": (2, MPIS),  # after Ctrl-C, unlike calls and lost ranks: errors, no wrong memory
+    "noted": (3, ("openmpi", "mpich")),  # calls of MPI wait for nobody for whom MPI does not
     "one_rank_fails": (3, ("openmpi",)),  # a failure of one rank is an error on all, never a hang
     "plans": (2, MPIS),  # persistent calls are what MPI's are
     "sizes": (3, MPIS),  # entries of functions of the program have any size
