@@ -49,6 +49,7 @@ TESTS = {
     "heap_forks": "the child of a fork cannot use its parent's heap",
     "handler": "NumPy's hook allocates and frees each block in the right memory",
     "departures": "a rank's departure shows after all that it wrote",
+    "hooks": "neither a program's end nor an operation that starts misses the hooks of MPI",
     "rates": "two cores copy through common memory",
     "optimizers": "optimisers have the bits of their formulas for any length from any address",
     "updates": "a parameter server has the weights of a serial optimiser, wherever chunks are",
