@@ -5,7 +5,9 @@
    the owner fences between the two, so that one of them sees the other's store. Elsewhere it saves
    the fence: a wake-up may be lost then, which costs one short nap. `bell` rises before each
    wake-up, and the kernel compares it, so no wake-up is lost between the sleeper's check and its
-   sleep. */
+   sleep.
+
+   Model: communicator/bell.pml */
 #include "communicator/bell.h"
 
 #include <errno.h>

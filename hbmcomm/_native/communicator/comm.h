@@ -4,7 +4,9 @@
    An algorithm is a function that advances an operation. It returns HBM_PENDING where it must wait
    (and has set `awaiting`), HBM_OK when this rank's part is complete, or the status of a failure.
    It is called again until it returns something other than HBM_PENDING. Its state is in the
-   operation. */
+   operation.
+
+   Model: algorithms/passing.pml */
 #ifndef HBMCOMM_COMM_H
 #define HBMCOMM_COMM_H
 

@@ -9,7 +9,9 @@
      `asleep`. So one of the two sees the store of the other.
    - Removal of MPICH's hook: the hook stores 0 in `hooked`, fences, and loads the number of
      operations. A thread that adds one fences after its store and loads `hooked`. So the thread
-     registers the hook again, or the hook itself does. */
+     registers the hook again, or the hook itself does.
+
+   Models: operations/mpi_hooks.pml, operations/wake.pml, waiting/in_flight.pml */
 #include "operations/mpi_hooks.h"
 
 #include <linux/futex.h>

@@ -2,7 +2,9 @@
 
    Ordering: a mutex guards the list; it is not held while operations advance. The counts are
    relaxed: they only decide whether a look at the list is worth while, and the next poll looks
-   again. */
+   again.
+
+   Model: waiting/in_flight.pml */
 #include "waiting/in_flight.h"
 
 #include <pthread.h>
