@@ -61,6 +61,7 @@ TESTS = {
     "mpi_threads": "a thread that may not call MPI leaves that to the main thread",
     "forks": "the child of a fork finds no lock held, and has operations of its own",
     "refusals": "idle memory is returned but for what the kernel refuses, or a peer may write into",
+    "hooks": "neither a program's end nor an operation that starts misses the hooks of MPI",
     "rates": "two cores copy through common memory",
     "optimizers": "optimisers have the bits of their formulas for any length from any address",
     "updates": "a parameter server has the weights of a serial optimiser, wherever chunks are",

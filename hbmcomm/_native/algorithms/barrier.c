@@ -6,7 +6,9 @@
    from every rank, and has read as many lines as it has siblings.
 
    Ordering: each write is a release and each read an acquire, so that all that a rank wrote before
-   the barrier is visible to all ranks after it. */
+   the barrier is visible to all ranks after it.
+
+   Models: algorithms/barrier.pml, reduce/reduce_staged.pml */
 #include "algorithms/barrier.h"
 
 #include "algorithms/algorithms.h"

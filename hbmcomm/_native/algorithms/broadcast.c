@@ -10,7 +10,9 @@
    Ordering: a rank that passes data on stores `ready` with release after each piece, and streaming
    stores are fenced before that. Its followers load `ready` with acquire. Each follower stores
    `done` with release after its reads, and a rank leaves the call after it loaded those with
-   acquire. */
+   acquire.
+
+   Model: algorithms/passing.pml */
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
 #include "communicator/bell.h"

@@ -12,7 +12,9 @@
 
    Ordering: hbm_sync() separates the steps of a reduction, and makes each step's stores visible to
    the next one. `ready` is stored with release after a rank has fetched its share of the segments,
-   and streaming stores are fenced before that; mates load it with acquire. */
+   and streaming stores are fenced before that; mates load it with acquire.
+
+   Model: algorithms/passing.pml */
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
 #include "communicator/bell.h"

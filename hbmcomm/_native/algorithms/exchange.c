@@ -5,7 +5,9 @@
    so that several ranks copy at once.
 
    Ordering: rendezvous.c and pieces.c have it for offers and pieces. A leaf that copies into the
-   root's array posts after that, with release; the root loads that post with acquire. */
+   root's array posts after that, with release; the root loads that post with acquire.
+
+   Model: rendezvous/pieces.pml */
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
 #include "rendezvous/blocks.h"

@@ -7,7 +7,9 @@
    nap, so in later ones the owner sees it. `bell` rises before each wake-up, and the kernel compares
    it, so no wake-up is lost between the sleeper's check and its sleep.
 
-   Several threads of a rank may sleep on the same owner: the byte is cleared by the last of them. */
+   Several threads of a rank may sleep on the same owner: the byte is cleared by the last of them.
+
+   Model: communicator/bell.pml */
 #include "communicator/bell.h"
 
 #include <errno.h>

@@ -4,7 +4,9 @@
    An algorithm is a function that advances an operation. It returns HBM_PENDING where it must wait
    (and has set `awaiting`), HBM_OK when this rank's part is complete, or the status of a failure.
    It is called again until it returns something other than HBM_PENDING. Its state is in the
-   operation. */
+   operation.
+
+   Model: algorithms/passing.pml */
 #ifndef HBMCOMM_COMM_H
 #define HBMCOMM_COMM_H
 
@@ -150,10 +152,13 @@ static inline int reached(hbm_operation *o, int rank, const word *w, uint64_t ta
     return 0;
 }
 
-/* Show others that this rank has reached a step. The release publishes all that it wrote before. */
+/* Show others that this rank has reached a step. The release publishes all that it wrote before. The
+   fence is for data that it read from a rank and passes on: if that rank had failed, and its program
+   had changed the data, then those who take them here see `failed` as well (hbm_was_abandoned). */
 static inline void signal_step(hbm_operation *o, word *w, uint64_t step)
 {
     set_word_hops(o, w, step);
+    atomic_thread_fence(memory_order_acquire);
     atomic_store_explicit(&w->value, at_step(o, step), memory_order_release);
     o->comm->ring_later = 1;
 }

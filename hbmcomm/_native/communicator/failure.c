@@ -7,7 +7,9 @@
    rank reuses memory that others may still read. hbm_was_abandoned() reads `failed` after an
    acquire fence that follows all reads of that memory: if it finds 0, the memory was intact when it
    was read. `stopped` is stored with release after the last access, and loaded with acquire before
-   the memory is reused. */
+   the memory is reused.
+
+   Models: communicator/failure.pml, communicator/recall.pml */
 #include "communicator/failure.h"
 
 #include <stdlib.h>

@@ -3,9 +3,15 @@
    are any.
 
    Ordering: the flags that threads exchange here guard no data; what operations need is ordered by
-   the lock of their communicator. The watcher stores `asleep`, fences, and counts the operations;
-   wake_watcher() exchanges `asleep` after an operation was added. So one of them sees the other's
-   store. */
+   the lock of their communicator. Two rules need fences (seq_cst).
+   - Sleep of the thread: it stores `asleep`, fences, and loads the number of operations and
+     `ending`. A thread that adds an operation, or ends MPI, fences after its store and exchanges
+     `asleep`. So one of the two sees the store of the other.
+   - Removal of MPICH's hook: the hook stores 0 in `hooked`, fences, and loads the number of
+     operations. A thread that adds one fences after its store and loads `hooked`. So the thread
+     registers the hook again, or the hook itself does.
+
+   Models: operations/mpi_hooks.pml, operations/wake.pml, waiting/in_flight.pml */
 #include "operations/mpi_hooks.h"
 
 #include <linux/futex.h>
@@ -47,21 +53,27 @@ static int poll_for_mpich(void *thing)
         return 0; /* MPIX_ASYNC_NOPROGRESS */
     idle = 0;
     atomic_store_explicit(&hooked, 0, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!atomic_load_explicit(&letting_go, memory_order_acquire) && hbm_in_flight()
+        && !atomic_exchange(&hooked, 1))
+        return 0; /* an operation started meanwhile and may have found the hook in place */
     return 1; /* MPIX_ASYNC_DONE */
 }
+
+static int ends(void) { return atomic_load_explicit(&ending, memory_order_acquire); }
 
 /* Under an MPI without such hooks. The thread sleeps while nothing is in flight. */
 static void *watch(void *nothing)
 {
     struct timespec period = {.tv_nsec = PERIOD_NS};
     (void)nothing;
-    while (!atomic_load_explicit(&ending, memory_order_acquire)) {
+    while (!ends()) {
         atomic_store(&asleep, 1);
         atomic_thread_fence(memory_order_seq_cst);
-        if (!hbm_in_flight())
+        if (!hbm_in_flight() && !ends())
             syscall(SYS_futex, &asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
         atomic_store(&asleep, 0);
-        for (int idle = 0; idle < IDLE_POLLS; idle = hbm_in_flight() ? 0 : idle + 1) {
+        for (int idle = 0; idle < IDLE_POLLS && !ends(); idle = hbm_in_flight() ? 0 : idle + 1) {
             nanosleep(&period, NULL);
             hbm_progress_others(NULL);
         }
@@ -69,8 +81,10 @@ static void *watch(void *nothing)
     return NULL;
 }
 
+/* After an operation was added, or `ending` was stored. */
 static void wake_watcher(void)
 {
+    atomic_thread_fence(memory_order_seq_cst);
     if (atomic_exchange(&asleep, 0))
         syscall(SYS_futex, &asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
@@ -89,6 +103,7 @@ void hbm_watch(void)
     if (!hbm_has_mpi())
         return;
     if (hbm_mpi_table.async_start) {
+        atomic_thread_fence(memory_order_seq_cst); /* after the count, before `hooked` */
         if (!atomic_load_explicit(&hooked, memory_order_acquire) && hbm_may_call_mpi()
             && !atomic_exchange(&hooked, 1))
             ((async_start)hbm_mpi_table.async_start)(poll_for_mpich, NULL, hbm_mpi_table.stream);

@@ -7,7 +7,9 @@
    counts those that the other rank has reduced, and is stored with release after its reads. Both
    ranks have passed hbm_enter(), so nobody reads the buffers for an earlier call. In place, a piece
    of the output overwrites that of the input, which is already in the buffers. Each call continues
-   with the next buffer, as in pieces.c. */
+   with the next buffer, as in pieces.c.
+
+   Model: reduce/reduce_pair.pml */
 #include "algorithms/algorithms.h"
 #include "communicator/bell.h"
 #include "rendezvous/pieces.h"

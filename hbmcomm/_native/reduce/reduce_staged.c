@@ -9,7 +9,9 @@
    + 1 overwrite those of k - 1 after all ranks have reached step 2k + 1, and so have reduced k - 1.
    Results of k overwrite those of k - 2 after all ranks have reached 2k + 1, and so have copied k -
    2 out. Short messages have more buffers, and each call continues with the next one, as in
-   pieces.c. */
+   pieces.c.
+
+   Model: reduce/reduce_staged.pml */
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
 #include "rendezvous/pieces.h"

@@ -4,7 +4,9 @@
 
    Ordering: `ready` k + 1 is stored with release after piece k was put into the staging buffers,
    and the next rank loads it with acquire. That rank stores `done` k + 1 with release after it has
-   reduced the piece; piece k + depth may then take its offset. */
+   reduced the piece; piece k + depth may then take its offset.
+
+   Model: reduce/scan.pml */
 #include "algorithms/algorithms.h"
 #include "communicator/bell.h"
 #include "cpu/copy.h"

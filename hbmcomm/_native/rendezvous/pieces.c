@@ -7,7 +7,9 @@
 
    Each call continues with the buffer after the last one that the call before used, and posts
    which one that is: a write to lines that others have just read takes twice as long as to other
-   lines. */
+   lines.
+
+   Model: rendezvous/pieces.pml */
 #include "rendezvous/pieces.h"
 
 #include "communicator/bell.h"

@@ -7,7 +7,9 @@
 
    Ordering: `sequence` is stored last, with release, and loaded first, with acquire: a reader that
    finds the call's number sees the whole post and its data. Before a slot is reused, `calls` of its
-   readers is loaded with acquire, after their release store at the end of the call. */
+   readers is loaded with acquire, after their release store at the end of the call.
+
+   Models: communicator/recall.pml, rendezvous/posts.pml */
 #include "rendezvous/posts.h"
 
 #include "communicator/failure.h"

@@ -3,7 +3,9 @@
 
    Ordering: the communicator's lock guards its queue. `calls` is stored with release after all that
    the call read, so a rank that loads it with acquire may reuse what was read. `status` is stored
-   with release after the results, for threads that test it without the lock. */
+   with release after the results, for threads that test it without the lock.
+
+   Models: communicator/failure.pml, rendezvous/posts.pml */
 #include "waiting/progress.h"
 
 #include "cpu/clock.h"

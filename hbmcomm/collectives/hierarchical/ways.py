@@ -1,4 +1,7 @@
-"""What every operation over several hosts needs: hosts, the core inside, messages between."""
+"""What every operation over several hosts needs: hosts, the core inside, messages between.
+
+Model: collectives/hierarchical/wire.pml
+"""
 
 from __future__ import annotations
 

@@ -123,6 +123,7 @@ void random_sequence(group g, uint64_t seed);
     T(reductions) T(kernels) T(halves) T(links) T(groups) T(rates) T(optimizers) T(updates)   \
     T(leaving) T(held) T(many_in_flight) T(numbers) T(sleepers) T(mpi_threads) T(forks)       \
     T(refusals) T(offers)                                                                     \
+    T(hooks)                                                                                  \
     COUNTING_TESTS(T)
 #define DECLARE_TEST(name) void test_##name(uint64_t seed, double seconds);
 TESTS(DECLARE_TEST)
