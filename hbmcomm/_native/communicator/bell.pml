@@ -4,11 +4,11 @@
 
    The owner stores two words, and rings after each. A rank waits for one after the other, and sleeps
    without the time limit of a nap: a lost wake-up is a deadlock, an invalid end state for the
-   checker. NO_FENCE_OF_OWNER is the code for ranks with a CPU each: there a wake-up can be lost, and
-   a nap of at most 1 ms ends the sleep. */
+   checker. NO_FENCE_OF_OWNER is the code for ranks with a CPU each: there a wake-up can be lost in the
+   first nap, whose time limit ends it. */
 #include "../weak.pml"
 #define NO_FENCE_OF_OWNER 1   /* hbm_ring(): where ranks share CPUs */
-#define NO_FENCE_OF_SLEEPER 2 /* hbm_nap() */
+#define NO_FENCE_OF_SLEEPER 2 /* hbm_begin_sleep() */
 #define NO_ACQUIRE_OF_BELL 3  /* hbm_nap() */
 #define NO_COMPARE_IN_KERNEL 4  /* hbm_nap() */
 
@@ -35,8 +35,9 @@ active proctype owner()
     od
 }
 
-/* A nap: 0 asleep = 1, fence, 1 bell (acquire), 2 the word. The store of 0 after a nap may take
-   place at any moment before the next store in the same byte: `clears`. */
+/* A sleep: 0 asleep = 1, fence; then naps: 1 bell (acquire), 2 the word. The byte stays 1 from nap to
+   nap. The store of 0 after a sleep may take place at any moment before the next store in the same
+   byte: `clears`. */
 #define FENCED NEEDS(NO_FENCE_OF_SLEEPER, BIT(0))
 active proctype sleeper()
 {
@@ -54,16 +55,14 @@ active proctype sleeper()
         OP(0, 0, true, asleep = 1; clears = 0)
         OP(1, FENCED, true, heard = bell)
         OP(2, FENCED | NEEDS(NO_ACQUIRE_OF_BELL, BIT(1)), true, found = word)
-        :: done == BEFORE(3) -> break
-        od;
-        if
-        :: found >= target
-        :: found < target -> /* FUTEX_WAIT compares and queues under a lock of the kernel */
+        :: done == BEFORE(3) && found >= target -> break
+        :: done == BEFORE(3) && found < target -> /* FUTEX_WAIT compares and queues under a lock */
             if
             :: atomic { bell == heard || LACKS(NO_COMPARE_IN_KERNEL) -> queued = 1 }; !queued
             :: bell != heard && !LACKS(NO_COMPARE_IN_KERNEL)
-            fi
-        fi;
+            fi;
+            done = BIT(0)
+        od;
         clears = 1
     od
 }
