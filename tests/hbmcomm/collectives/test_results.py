@@ -20,7 +20,6 @@ UNDER = {
 }
 """The MPIs that start them; with transport direct the core moves the data under each."""
 TRANSPORTS = ("direct", "mpi", "pickle")
-STRESS = 3  # seconds
 
 pytestmark = pytest.mark.ranks
 
@@ -47,9 +46,3 @@ def test_sums_of_random_floats_are_those_in_rank_order_on_all_ranks_and_in_every
         assert len(lines) == ranks, found.output
         digests |= set(lines)
     assert len(digests) == 1
-
-
-@pytest.mark.parametrize("ranks", [2, 3, 4])
-def test_random_calls_at_random_moments_are_right(mpirun: Start, ranks: int) -> None:
-    found = mpirun(PROGRAMS / "stress.py", ranks, "direct", str(STRESS))
-    assert f"calls right on {ranks} ranks" in found.output

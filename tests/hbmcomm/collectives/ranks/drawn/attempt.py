@@ -3,6 +3,7 @@
 Memory around a message and in its gaps carries a pattern that nobody may touch.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from drawn.calls import (
     contents,
     dtype_of,
 )
+from drawn.entries import entry_type, operation
+from drawn.pages import Pages
 from mpi4py import MPI
 
 GUARD = 0xA5
@@ -31,7 +34,11 @@ class Memory:
         self.form, self.total = layout.form, call.elements(rank, role)
         self.parts = call.parts(rank, role)
         equal = call.name not in UNEQUAL and call.name != "Reduce_scatter"
-        self.count = call.count if equal else self.total
+        self.count = call.count if equal else call.entries(rank, role)
+        self.entry, self.pages = call.entry, None
+        self.is_read_only = layout.place == "read-only" and not role
+        if call.name == "Bcast" and rank != call.root:
+            self.is_read_only = False
         odd = layout.place == "odd bytes" and call.dtype not in HALVES
         if odd and "type" not in self.form:  # mpi4py reads no type from misaligned memory
             self.form = "[buffer, count, type]"
@@ -40,7 +47,10 @@ class Memory:
         elements = self.total * self.stride + 2 * self.margin
         nbytes = elements * dtype.itemsize + 2 * odd
         can_share = hasattr(comm, "empty")
-        if can_share and layout.place.startswith("arena"):
+        if layout.place in ("pages", "read-only"):
+            self.pages = Pages(nbytes)
+            self.raw = self.pages.array
+        elif can_share and layout.place.startswith("arena"):
             self.raw = comm.empty(nbytes, "u1")
         elif can_share and layout.place == "numpy_memory":
             with comm.numpy_memory():
@@ -54,12 +64,21 @@ class Memory:
         self.datatype = None if call.dtype in HALVES else MPI.Datatype.fromcode(call.dtype)
         self.odd, self.own_types = odd, []
 
-    def fill(self, values: np.ndarray) -> None:
+    def wipe(self) -> None:
+        if self.pages:
+            self.pages.open()
         self.raw[:] = GUARD
+
+    def fill(self, values: np.ndarray) -> None:
+        self.wipe()
         self.data[:] = values
+        if self.pages and self.is_read_only:
+            self.pages.make_read_only()
 
     def spoilt(self) -> bool:
         """A byte that is no part of the message was written; the message is lost."""
+        if self.pages:
+            self.pages.open()
         itemsize = self.elements.itemsize
         start = self.margin * itemsize
         message = self.bytes[start : start + self.message.nbytes]
@@ -76,6 +95,8 @@ class Memory:
             return self._unequal(whole, own, self.parts)
         if self.form in DERIVED_FORMS:
             return self._derived(own, self.count)
+        if self.entry is not None:
+            return [own, self.count, entry_type(self.entry)]
         match self.form:
             case "array":
                 return own
@@ -136,6 +157,8 @@ class Attempt:
         self.call, self.comm, self.rank = call, comm, comm.rank
         self.give = Memory(call, call.gives[self.rank], self.rank, 0, arrays or comm)
         self.take = Memory(call, call.takes[self.rank], self.rank, 1, arrays or comm)
+        self.make_slow: Callable[[], None] | None = None
+        """Makes some of the memory slow, once, when it is filled."""
 
     def run(self) -> None:
         """Do it; the persistent ways do it twice from equal memory."""
@@ -180,6 +203,9 @@ class Attempt:
     def fill(self) -> None:
         self.give.fill(contents(self.call, self.rank, 0))
         self.take.fill(contents(self.call, self.rank, 1))
+        if self.make_slow:
+            self.make_slow()
+            self.make_slow = None
 
     def wrong(self, wanted: np.ndarray | None) -> str:
         """What is not as it must be, in words; the memory is lost. `wanted`: see expected()."""
@@ -208,6 +234,15 @@ class Attempt:
             return 0 if wanted is None else wanted.size
         return 0 if call.name == "Exscan" and self.rank == 0 else None
 
+    def wipe(self) -> None:
+        """Fill all memory of the call; nobody may touch it from here on."""
+        for memory in (self.give, self.take):
+            memory.wipe()
+
+    def is_wiped(self) -> bool:
+        """Whether all memory is as wipe() left it."""
+        return all(bool((memory.raw == GUARD).all()) for memory in (self.give, self.take))
+
     def free(self) -> None:
         self.give.free()
         self.take.free()
@@ -230,7 +265,7 @@ class Attempt:
         if call.name == "Reduce_scatter":
             more["recvcounts"] = [call.length(0, other) for other in range(call.ranks)]
         if call.reduces:
-            more["op"] = getattr(MPI, call.op)
+            more["op"] = getattr(MPI, call.op) if call.entry is None else operation(call.op)
         return {"sendbuf": given, "recvbuf": taken} | more | root
 
 

@@ -37,6 +37,9 @@ DTYPES = (*INTEGERS, *"fdgFDG?", *HALVES)
 THRESHOLDS = (4096, 8192, 16384, 65536, 131072, 262144, 524288)
 LARGE = (1 << 20, 1 << 20, 3 << 20)
 
+OWN_OPERATIONS = 0.5  # of the reductions use one of the program, where it has any
+MANY = 32768  # bytes of an entry of which a message has one or two
+
 WAYS = ("blocking", "blocking", "keywords", "nonblocking", "persistent", "planned")
 """The last two are those of OWN."""
 
@@ -69,6 +72,7 @@ class Call:
     count: int
     root: int
     op: str
+    """MPI's name; "commutative" or "ordered" for operations of the program (`drawn.entries`)."""
     in_place: bool
     spare: bool
     """Ranks that are no root pass a buffer nevertheless, where nobody may look."""
@@ -80,6 +84,8 @@ class Call:
     """Seed of the contents."""
     lengths: int
     """The seed of the blocks' lengths and places, where they are unequal."""
+    entry: int | None = None
+    """Bytes of an entry that an operation of the program combines; counts are of entries then."""
 
     @property
     def has_root(self) -> bool:
@@ -88,6 +94,11 @@ class Call:
     @property
     def reduces(self) -> bool:
         return self.name in REDUCTIONS
+
+    @property
+    def unit(self) -> int:
+        """Elements of an entry."""
+        return 1 if self.entry is None else self.entry
 
     def is_in_place(self, rank: int) -> bool:
         can = self.name not in ("Bcast", "Barrier")
@@ -118,6 +129,10 @@ class Call:
 
     def elements(self, rank: int, role: int) -> int:
         """Elements of the message that a rank gives or takes, with the gaps between its blocks."""
+        return self.unit * self.entries(rank, role)
+
+    def entries(self, rank: int, role: int) -> int:
+        """Entries of the message that a rank gives or takes, with the gaps between its blocks."""
         if (parts := self.parts(rank, role)) is not None:
             return max(begin + length for begin, length in parts)
         if self.name in UNEQUAL:
@@ -153,6 +168,7 @@ def draw(
     large: float,
     derived: tuple[str, ...] = (),
     way: str | None = None,
+    entries: tuple[int, ...] = (),
 ) -> Call:
     """A call that a transport takes.
 
@@ -160,8 +176,9 @@ def draw(
         large: the share of messages that have a MiB or more.
         derived: forms with derived datatypes that may be drawn too, of DERIVED_FORMS.
         way: how it is called; None: drawn.
+        entries: bytes of the entries that operations of the program may combine.
     """
-    name = str(rng.choice(CALLS))
+    name = str(rng.choice(REDUCTIONS if entries and rng.random() < 0.5 else CALLS))
     op = str(rng.choice(list(OPERATIONS))) if name in REDUCTIONS else "SUM"
     dtypes = OPERATIONS[op] if name in REDUCTIONS else DTYPES
     without = (*_unknown(transport), *(HALVES if name in UNEQUAL else ()))
@@ -171,11 +188,17 @@ def draw(
     forms = PLAIN_FORMS if plain else PLAIN_FORMS + derived
     if dtype in HALVES:  # MPI has no type to name them by
         forms = ("array", "column-major")
+    entry = None
+    if entries and name in REDUCTIONS and rng.random() < OWN_OPERATIONS:
+        entry, dtype = int(rng.choice(entries)), "B"
+        op = "commutative" if rng.random() < 0.7 else "ordered"
+        forms = ("[buffer, entries]",)
+    count = _count(rng, dtype_of(dtype).itemsize if entry is None else entry, large)
     return Call(
         name=name,
         ranks=ranks,
         dtype=dtype,
-        count=_count(rng, dtype_of(dtype).itemsize, large),
+        count=count,
         root=int(rng.integers(ranks)),
         op=op,
         in_place=bool(rng.random() < 0.3),
@@ -185,15 +208,20 @@ def draw(
         takes=_layouts(rng, forms, ranks),
         seed=int(rng.integers(2**31)),
         lengths=int(rng.integers(2**31)),
+        entry=entry,
     )
 
 
 def mpi_can(call: Call) -> bool:
     """Whether MPI knows the types of a call, and all MPIs that were tried do it right."""
+    if call.entry == 0 and call.way not in ("blocking", "keywords"):
+        return False  # Open MPI 5.0 refuses Reduce_scatter_block_init
     match call.name:
         case "Gather" | "Allgather" | "Scatter":  # MPICH 5.0.2 aborts over some long doubles
             # Intel MPI 2021.18 reads memory of persistent ones as they are made
             return call.dtype not in (*HALVES, *"gG") and call.way not in ("persistent", "planned")
+        case "Alltoall":  # and over these in place
+            return call.dtype not in (*HALVES, *"gG")
         case "Reduce_scatter" | "Alltoallv":
             # MPICH copies by memcpy what overlaps; Open MPI 5.0 mixes up blocks of Ialltoallv
             return call.dtype not in HALVES and not call.in_place
@@ -211,6 +239,10 @@ def _count(rng: Generator, itemsize: int, large: float) -> int:
     """Elements of one block: none, few, around a power of two, around a threshold, large."""
     drawn = rng.random()
     near = int(rng.integers(-1, 2))
+    if not itemsize:
+        return int(rng.integers(0, 100))
+    if itemsize >= MANY:
+        return int(rng.integers(0, 2 + MANY // itemsize)) if drawn < 0.2 else 1
     if drawn < 0.08:
         return 0
     if drawn < 0.4:
@@ -235,6 +267,8 @@ def contents(call: Call, rank: int, role: int) -> np.ndarray:
     Whole numbers so small that sums and products are exact in any order.
     """
     rng = np.random.default_rng([call.seed, rank, role])
+    if call.entry is not None:
+        return rng.integers(0, 256, call.elements(rank, role), "u1")
     drawn = rng.integers(0, 3, call.elements(rank, role), "u1")
     values = drawn.astype(np.float32).astype(dtype_of(call.dtype))
     if call.dtype in "FDG":

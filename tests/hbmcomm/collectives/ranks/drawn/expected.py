@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from drawn.calls import HALVES, SCATTERS, TO_ROOT, Call, contents
+from drawn.entries import combined
 
 UFUNCS: dict[str, np.ufunc] = {
     "SUM": np.add,
@@ -37,6 +38,8 @@ def expected(call: Call, rank: int) -> np.ndarray | None:
     if not call.reduces:
         return _MOVED[call.name](call, rank)
     operands = _operands(call, rank)
+    if call.entry is not None:
+        return combined(operands, call.op, call.entry) if operands else None
     return combine(operands, call.op, call.dtype in HALVES) if operands else None
 
 
@@ -61,8 +64,9 @@ def _operands(call: Call, rank: int) -> list[np.ndarray]:
         case "Reduce_scatter_block":
             return [_block(call, each, rank) for each in everything]
         case "Reduce_scatter":
-            begin = sum(call.length(0, other) for other in range(rank))
-            return [each[begin : begin + call.length(0, rank)] for each in everything]
+            begin = sum(call.length(0, other) for other in range(rank)) * call.unit
+            end = begin + call.length(0, rank) * call.unit
+            return [each[begin:end] for each in everything]
         case "Scan":
             return everything[: rank + 1]
         case "Exscan":
@@ -105,4 +109,5 @@ def combine(operands: Sequence[np.ndarray], op: str, rounded_once: bool = False)
 
 
 def _block(call: Call, whole: np.ndarray, rank: int) -> np.ndarray:
-    return whole[rank * call.count : (rank + 1) * call.count]
+    size = call.count * call.unit
+    return whole[rank * size : (rank + 1) * size]

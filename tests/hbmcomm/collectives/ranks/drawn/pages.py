@@ -4,13 +4,14 @@
 """
 
 import ctypes
+import itertools
 import mmap
-from pathlib import Path
 
 import numpy as np
 from numpy.random import Generator
 
-SOURCE = Path(__file__).with_name("slow_pages.c")
+PARTS = 4
+"""The most parts: a rank stalls where it reads its peers' results, and not only before."""
 _library: ctypes.CDLL | None = None
 
 
@@ -57,14 +58,15 @@ class Pages:
             self._is_open = False
 
     def make_slow(self, rng: Generator, seconds: float) -> None:
-        """The first access to some of the pages takes some seconds."""
+        """The first access to each of a few parts takes a while, together some seconds."""
         if not _library:
             return
-        first = int(rng.integers(self.pages)) if rng.random() < 0.5 else 0
-        number = int(rng.integers(1, self.pages - first + 1))
-        begin = self._begin + first * mmap.PAGESIZE
         self._is_open = False
-        _library.slow_protect(begin, number * mmap.PAGESIZE, int(seconds * 1e9))
+        parts = int(rng.integers(1, min(self.pages, PARTS) + 1))
+        edges = [self.pages * part // parts * mmap.PAGESIZE for part in range(parts + 1)]
+        for begin, end in itertools.pairwise(edges):
+            nanoseconds = int(seconds / parts * 1e9)
+            _library.slow_protect(self._begin + begin, end - begin, nanoseconds)
 
     def __del__(self) -> None:
         self.open()
