@@ -8,7 +8,7 @@ from mpi4py import MPI
 
 from hbmcomm.collectives.buffers.arguments import Operands
 from hbmcomm.collectives.buffers.operand import Operand
-from hbmcomm.collectives.core.native import OPERATIONS, ffi, lib
+from hbmcomm.collectives.core.native import OPERATIONS, ffi, keep_interrupt, lib
 
 
 class Call(NamedTuple):
@@ -68,9 +68,12 @@ def _own_block(name: str, sent: Operand | None, received: Operand | None) -> Ope
     return received or sent
 
 
-@ffi.def_extern(error=-1)  # type: ignore[untyped-decorator]
+@ffi.def_extern(error=-1, onerror=keep_interrupt)  # type: ignore[untyped-decorator]
 def hbm_user_reduces(function: int, a: Any, b: Any, entries: int) -> int:
-    """Called by the core for an operation that the program defines: b becomes a op b."""
+    """Called by the core for an operation that the program defines: b becomes a op b.
+
+    What a signal handler raises here ends the call, and is raised by it.
+    """
     op, datatype = ffi.from_handle(ffi.cast("void *", function))
     nbytes = entries * datatype.size
     memory = (MPI.buffer.fromaddress(int(ffi.cast("uintptr_t", each)), nbytes) for each in (a, b))

@@ -238,12 +238,13 @@ _in_use: list[tuple[Any, Arena]] = []
 _interrupt: BaseException | None = None
 
 
-def _keep(_type: Any, error: BaseException, _trace: Any) -> None:
+def keep_interrupt(_type: Any, error: BaseException, _trace: Any) -> None:
+    """Keep what a signal handler raised in a callback of the core, for the call that it ends."""
     global _interrupt
     _interrupt = error
 
 
-@ffi.def_extern(error=1, onerror=_keep)  # type: ignore[untyped-decorator]
+@ffi.def_extern(error=1, onerror=keep_interrupt)  # type: ignore[untyped-decorator]
 def hbm_interrupted() -> int:
     """Called by a rank that waits: signal handlers run here, and what they raise ends the call."""
     return 0

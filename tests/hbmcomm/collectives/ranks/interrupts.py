@@ -15,7 +15,7 @@ from mpi4py import MPI
 from promising import keep, promise, until
 
 from hbmcomm import CallMismatch, Communicator, HbmcommError, PeerError
-from hbmcomm.collectives.core.native import lib
+from hbmcomm.collectives.core.native import ffi, lib
 from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
@@ -84,6 +84,25 @@ def after_the_failure(fail: Callable[[Communicator, Callable[[], object]], None]
                 with refused(HbmcommError):
                     comm.Barrier()
                 comm.Free()
+
+
+@promise
+def an_interrupt_around_a_function_of_the_program_is_kept() -> None:
+    """A signal may arrive before that function is entered, or after it has returned."""
+
+    class Interrupted:
+        def Reduce_local(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+    function = ffi.new_handle((Interrupted(), MPI.BYTE))
+    memory = ffi.new("char[2]")
+    fields = {"dtype": lib.HBM_PACKED, "reduction": lib.HBM_USER, "count": 1, "entry_bytes": 1}
+    call = ffi.new("hbm_call *", fields | {"reduce": lib.hbm_user_reduces})
+    call.function = ffi.cast("uintptr_t", function)
+    inputs = ffi.new("const void *[2]", [memory, memory + 1])
+    status = lib.hbm_fold(call, inputs, 2, memory)
+    assert status == lib.HBM_INTERRUPTED
+    assert isinstance(parent._state.error(status), KeyboardInterrupt)
 
 
 @promise
