@@ -2,8 +2,8 @@
 
    Ordering: a mutex guards the list; it is not held while operations advance. The counts are
    relaxed: they only decide whether a look at the list is worth while, and the next poll looks
-   again; mpi_hooks.c fences where no poll follows. A fork takes the mutex first, so that the child finds it free; its list is empty, because
-   it can advance no operation of its parent.
+   again; mpi_hooks.c fences where no poll follows. A fork takes the mutex first, so that the child
+   finds it free; its list is empty, because it can advance no operation of its parent.
 
    Model: waiting/in_flight.pml */
 #include "waiting/in_flight.h"

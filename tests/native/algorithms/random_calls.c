@@ -1,7 +1,8 @@
 /* Random sequences of all operations, each result compared with the reference.
 
-   Some reductions are functions of the program, on entries of up to 560,000 bytes. Calls are blocking, or started and completed some calls later. After every call a rank overwrites
-   its buffers: a rank that still reads or writes them makes a result wrong. */
+   Some reductions are functions of the program, on entries of up to 560,000 bytes. Calls are
+   blocking, or started and completed some calls later. After every call a rank overwrites its
+   buffers: a rank that still reads or writes them makes a result wrong. */
 #include "buffers.h"
 
 #define CALLS 120

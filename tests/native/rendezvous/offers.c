@@ -22,8 +22,8 @@ static void body_offers(member *me)
         recv_parts[r] = (hbm_part){(uint64_t)r * PART, length};
         memset(send + send_parts[r].offset, 1 + n * me->rank + r, length);
     }
-    hbm_call call = {.operation = HBM_ALLTOALLV, .dtype = HBM_UINT8, .send = (uintptr_t)send, .recv = (uintptr_t)recv, .send_parts = send_parts,
-                     .recv_parts = recv_parts};
+    hbm_call call = {.operation = HBM_ALLTOALLV, .dtype = HBM_UINT8, .send = (uintptr_t)send,
+                     .recv = (uintptr_t)recv, .send_parts = send_parts, .recv_parts = recv_parts};
     CHECK(hbm_run(me->comm, &call) == HBM_OK, "the call failed");
     for (int r = 0; r < n; r++)
         CHECK(r == me->rank || (recv[(uint64_t)r * PART] == 1 + n * r + me->rank
