@@ -107,17 +107,17 @@ int hbm_mismatch(hbm_comm *c, int rank)
     return hbm_fail(c, &why);
 }
 
-/* A rank that made a different call at the same point, or -1. This rank may not read that rank's
-   posts, and would otherwise wait for ever. */
+/* A rank that made a different call at the same point, or at one before that both have a record of,
+   or -1. This rank may not read that rank's posts, and would otherwise wait for ever: that rank may
+   be inside MPI, in an earlier call that this one did itself. */
 static int differing_rank(hbm_comm *c)
 {
-    uint64_t s = c->head ? c->head->sequence : 0;
+    uint64_t last = c->head ? c->head->sequence : 0;
     recorded_call mine, others;
-    if (!s || !recall(c, c->rank, s, &mine))
-        return -1;
-    for (int r = 0; r < c->size; r++)
-        if (recall(c, r, s, &others) && differ(&mine, &others))
-            return r;
+    for (uint64_t s = last; s && s + HISTORY > last; s--)
+        for (int r = 0; r < c->size && recall(c, c->rank, s, &mine); r++)
+            if (recall(c, r, s, &others) && differ(&mine, &others))
+                return r;
     return -1;
 }
 

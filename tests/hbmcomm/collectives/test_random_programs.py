@@ -49,6 +49,11 @@ def slow_pages(tmp_path: Path) -> Path:
     return library
 
 
+def _without() -> str:
+    """Features left out with MPICH: its own lower-case calls wait where Open MPI's do not."""
+    return ",".join(filter(None, (os.environ.get("HBMCOMM_TEST_WITHOUT"), "late_objects")))
+
+
 def run_programs(
     mpirun: Start, library: Path, mpi: str, ranks: int, seed: str, seconds: float
 ) -> str:
@@ -59,7 +64,8 @@ def run_programs(
     folder = library.parent / f"steps-{mpi}-{ranks}-{seed}"
     folder.mkdir()
     arguments = ("direct", str(seconds), seed, str(folder), str(library))
-    how = {"mpi": mpi, "env": ENVIRONMENT, "timeout": seconds + MOST, "code": None}
+    env = ENVIRONMENT if mpi == "openmpi" else ENVIRONMENT | {"HBMCOMM_TEST_WITHOUT": _without()}
+    how = {"mpi": mpi, "env": env, "timeout": seconds + MOST, "code": None}
     ended: Ranks = mpirun(PROGRAM, ranks, *arguments, **how)
     right = re.search(rf"\d+ programs with \d+ calls right on {ranks} ranks.*", ended.output)
     if right and not ended.code:

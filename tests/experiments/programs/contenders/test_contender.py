@@ -13,6 +13,8 @@ from tests.starting import Start
 pytestmark = pytest.mark.ranks
 
 PROGRAM = Path(__file__).parent / "ranks" / "same_bytes.py"
+BUILT = 280.0
+"""Seconds: the first ranks with torch compile the library's part for it, beside other tests."""
 TORCH = importlib.util.find_spec("torch")
 """Torch, also of Open MPI's ranks: they run in this environment."""
 
@@ -25,7 +27,9 @@ def printed(
 
     def of(flavour: str) -> str:
         folder = tmp_path_factory.mktemp(flavour)
-        return mpirun_in(folder, PROGRAM, request.param, flavour, str(folder), mpi=flavour).output
+        arguments = (PROGRAM, request.param, flavour, str(folder))
+        ranks = mpirun_in(folder, *arguments, mpi=flavour, timeout=BUILT)
+        return ranks.output
 
     return functools.cache(of)
 

@@ -140,6 +140,20 @@ def a_difference_that_is_off_the_record_is_found() -> None:
 
 
 @promise
+def a_difference_in_a_call_before_the_one_that_waits_is_found() -> None:
+    """The others have completed theirs; the root may be inside MPI, which it never leaves."""
+    comm = opened("direct")
+    if RANK == 0:
+        comm._announce("Gather")
+    else:
+        comm.Gather(np.zeros(3), None)
+        with refused(CallMismatch, "rank 0 called Gather (served by MPI)"):
+            comm.Barrier()
+    WORLD.Barrier()
+    comm._abandon()
+
+
+@promise
 def in_debug_mode_ranks_meet_before_such_calls() -> None:
     with opened("direct", check_calls=True) as comm:
         assert comm.allgather(RANK) == list(range(RANKS))
