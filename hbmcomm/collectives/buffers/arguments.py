@@ -23,6 +23,10 @@ class Unserved(Exception):
     """MPI must do this call; all ranks get the same result."""
 
 
+class Unequal(Unserved):
+    """This rank's own block has two lengths, which MPI does not allow: all ranks must hear of it."""
+
+
 class Operands(NamedTuple):
     """What a rank sends and where it receives; None where it does not.
 
@@ -233,12 +237,12 @@ def _equally_long(found: Operands) -> Operands:
     """The operands of a call that moves data, if they have as many bytes, of whatever types.
 
     Raises:
-        Unserved: They differ; mpi4py does not mind, but ranks that are in the core must hear of it.
+        Unequal: They differ; mpi4py does not mind, but ranks that are in the core must hear of it.
     """
     sent, received = found.sent, found.received
     assert sent and received
     if sent.entries * sent.entry_bytes != received.entries * received.entry_bytes:
-        raise Unserved
+        raise Unequal
     return found
 
 

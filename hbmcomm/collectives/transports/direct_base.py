@@ -13,9 +13,9 @@ from typing import Any
 
 from mpi4py import MPI
 
-from hbmcomm.collectives.buffers.arguments import READ, Operands, Unserved
+from hbmcomm.collectives.buffers.arguments import READ, Operands, Unequal, Unserved
 from hbmcomm.collectives.buffers.message import Unreadable
-from hbmcomm.collectives.calls.call import Call, build_call, with_copied_input
+from hbmcomm.collectives.calls.call import Call, build_call, foreign_call, with_copied_input
 from hbmcomm.collectives.calls.direct_plan import DirectPlan
 from hbmcomm.collectives.calls.plan import Plan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
@@ -136,6 +136,8 @@ class DirectBase(Transport):
             return partial(self._through_mpi, name, through_mpi)
         try:
             operands = READ[name](self, *arguments)
+        except Unequal:
+            return partial(self._through_mpi, name, through_mpi, meets=True)
         except Unserved:
             return partial(self._through_mpi, name, through_mpi)
         except (Unreadable, TypeError):
@@ -157,14 +159,22 @@ class DirectBase(Transport):
             return super()._plan(name, info, *arguments)
         return DirectPlan.of(self, self._core, call, partial(self._read, status, name, *arguments))
 
-    def _through_mpi(self, name: str, call: Callable[[], Any]) -> Any:
-        """MPI's own call, once the core has noted it."""
-        self._announce(name)
+    def _through_mpi(self, name: str, call: Callable[[], Any], meets: bool = False) -> Any:
+        """MPI's own call, once the core has noted it; see `_announce`."""
+        self._announce(name, meets)
         return call()
 
-    def _announce(self, name: str) -> None:
-        """Note a call of MPI, which waits for nobody; with HBMCOMM_CHECK_CALLS=1 all ranks meet."""
-        if self._state is not None:
+    def _announce(self, name: str, meets: bool = False) -> None:
+        """Note a call of MPI, which waits for nobody.
+
+        With HBMCOMM_CHECK_CALLS=1, or `meets`, all ranks meet instead and compare it at once: a
+        rank that waits inside MPI could not be ended.
+        """
+        if self._state is None:
+            return
+        if meets:
+            self._check(_run(self._core, foreign_call(name)))
+        else:
             self._check(lib.hbm_note(self._core, FOREIGN_NUMBERS[name]))
 
     def _check(self, status: int) -> None:

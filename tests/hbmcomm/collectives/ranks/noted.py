@@ -159,11 +159,11 @@ def in_debug_mode_ranks_meet_before_such_calls() -> None:
         assert comm.allgather(RANK) == list(range(RANKS))
         if RANK == LATE:
             time.sleep(0.2)
-            WORLD.send("here", dest=0)
+            WORLD.send(time.monotonic(), dest=0)  # one host has one clock
         comm.bcast("object", 0)
-        assert RANK or WORLD.iprobe(source=LATE), "the root did not wait"
+        returned = time.monotonic()
         if RANK == 0:
-            WORLD.recv(source=LATE)
+            assert returned >= WORLD.recv(source=LATE), "the root did not wait"
         with refused(CallMismatch, "called bcast (served by MPI)"):
             comm.bcast("object") if RANK == 0 else comm.allreduce(1)
 
