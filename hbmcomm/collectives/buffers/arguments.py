@@ -24,7 +24,7 @@ class Unserved(Exception):
 
 
 class Unequal(Unserved):
-    """This rank's own block has two lengths, which MPI does not allow: all ranks must hear of it."""
+    """This rank's own two lengths differ: a mistake of which ranks in the core must hear."""
 
 
 class Operands(NamedTuple):
@@ -237,7 +237,7 @@ def _equally_long(found: Operands) -> Operands:
     """The operands of a call that moves data, if they have as many bytes, of whatever types.
 
     Raises:
-        Unequal: They differ; mpi4py does not mind, but ranks that are in the core must hear of it.
+        Unequal: They differ; mpi4py does not mind.
     """
     sent, received = found.sent, found.received
     assert sent and received

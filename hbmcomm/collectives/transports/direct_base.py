@@ -15,7 +15,7 @@ from mpi4py import MPI
 
 from hbmcomm.collectives.buffers.arguments import READ, Operands, Unequal, Unserved
 from hbmcomm.collectives.buffers.message import Unreadable
-from hbmcomm.collectives.calls.call import Call, build_call, foreign_call, with_copied_input
+from hbmcomm.collectives.calls.call import Call, build_call, with_copied_input
 from hbmcomm.collectives.calls.direct_plan import DirectPlan
 from hbmcomm.collectives.calls.plan import Plan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
@@ -136,10 +136,9 @@ class DirectBase(Transport):
             return partial(self._through_mpi, name, through_mpi)
         try:
             operands = READ[name](self, *arguments)
-        except Unequal:
-            return partial(self._through_mpi, name, through_mpi, meets=True)
-        except Unserved:
-            return partial(self._through_mpi, name, through_mpi)
+        except Unserved as unserved:
+            meet = isinstance(unserved, Unequal)
+            return partial(self._through_mpi, name, through_mpi, meet)
         except (Unreadable, TypeError):
             if any(_is_elsewhere(each) for each in arguments):
                 return partial(self._through_mpi, name, through_mpi)
@@ -159,21 +158,22 @@ class DirectBase(Transport):
             return super()._plan(name, info, *arguments)
         return DirectPlan.of(self, self._core, call, partial(self._read, status, name, *arguments))
 
-    def _through_mpi(self, name: str, call: Callable[[], Any], meets: bool = False) -> Any:
-        """MPI's own call, once the core has noted it; see `_announce`."""
-        self._announce(name, meets)
+    def _through_mpi(self, name: str, call: Callable[[], Any], meet: bool = False) -> Any:
+        """MPI's own call, once the core has noted it."""
+        self._announce(name, meet)
         return call()
 
-    def _announce(self, name: str, meets: bool = False) -> None:
-        """Note a call of MPI, which waits for nobody.
+    def _announce(self, name: str, meet: bool = False) -> None:
+        """Note a call of MPI, which waits for nobody; with HBMCOMM_CHECK_CALLS=1 all ranks meet.
 
-        With HBMCOMM_CHECK_CALLS=1, or `meets`, all ranks meet instead and compare it at once: a
-        rank that waits inside MPI could not be ended.
+        Args:
+            meet: All ranks meet in any case: no rank goes into MPI while others are in the core.
         """
         if self._state is None:
             return
-        if meets:
-            self._check(_run(self._core, foreign_call(name)))
+        if meet:
+            call = ffi.new("hbm_call *", {"operation": FOREIGN_NUMBERS[name]})
+            self._check(_run(self._core, call))
         else:
             self._check(lib.hbm_note(self._core, FOREIGN_NUMBERS[name]))
 

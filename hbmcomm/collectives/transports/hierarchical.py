@@ -20,7 +20,7 @@ from hbmcomm.collectives.calls.engine import Engine
 from hbmcomm.collectives.calls.plan import Plan
 from hbmcomm.collectives.calls.threaded import Operation, Request, ThreadedPlan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
-from hbmcomm.collectives.core.native import FOREIGN_NUMBERS, lib, setting
+from hbmcomm.collectives.core.native import FOREIGN_NUMBERS, ffi, lib, setting
 from hbmcomm.collectives.core.opening import open_core, open_on_all
 from hbmcomm.collectives.hierarchical import flat, operations
 from hbmcomm.collectives.hierarchical.hosts import watch
@@ -249,10 +249,10 @@ class Hierarchical(Direct):
             return found
         return PeerError(f"MPI failed between hosts: {error}; the communicator is unusable now")
 
-    def _announce(self, name: str) -> None:
+    def _announce(self, name: str, meet: bool = False) -> None:
         """Note a call of MPI, after those in flight; waits for nobody.
 
-        With HBMCOMM_CHECK_CALLS=1, ranks of a host meet in it.
+        With HBMCOMM_CHECK_CALLS=1 or `meet`, ranks of a host meet in it.
         """
         ways, guard, state = self._ways, self._watch, self._state
         if ways is None or state is None:
@@ -261,12 +261,16 @@ class Hierarchical(Direct):
         def act() -> None:
             if guard is not None:
                 guard.begin(Call(name))
-            ways.inside.note(FOREIGN_NUMBERS[name])
+            number = FOREIGN_NUMBERS[name]
+            if meet:
+                ways.inside.run(ffi.new("hbm_call *", {"operation": number}))
+            else:
+                ways.inside.note(number)
             if guard is not None:
                 guard.end()
 
         self._reporting(self._refuse_lost)
-        if state.tuning["check_calls"]:
+        if meet or state.tuning["check_calls"]:
             self._run(act)
         else:
             self._reporting(partial(self._engine.after, act))
