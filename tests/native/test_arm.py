@@ -33,6 +33,7 @@ NEED_A_KERNEL = {
     "kills": "QEMU has no ptrace",
     "heap": "MADV_REMOVE does nothing, and reports success",
     "heap_threads": "MADV_REMOVE does nothing, and reports success",
+    "refusals": "MADV_REMOVE does nothing, and reports success",
 }
 """The tests that user mode cannot run, and why; test_arm_kernel.py boots a kernel for them."""
 
