@@ -37,7 +37,7 @@ exit codes:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
+    parsing = argparse.ArgumentParser(
         prog="python -m hbmcomm",
         usage="%(prog)s [options] (PROGRAM | -m MODULE | -c COMMAND | -) [ARGUMENT ...]",
         description=DESCRIPTION,
@@ -45,36 +45,36 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    found.add_argument(
+    parsing.add_argument(
         "--kind",
         help="memory of the communicator's arrays, a name of hbmcomm.KINDS (default: hbw where the "
         "machine has HBM, else regular)",
     )
-    found.add_argument(
+    parsing.add_argument(
         "--transport",
         default="auto",
         help="auto, direct, hierarchical, mpi or pickle (default: auto, the fastest that all ranks "
         "can use)",
     )
-    found.add_argument(
+    parsing.add_argument(
         "--numpy-memory",
         action="store_true",
         help="allocate NumPy arrays of 64 KiB and more in the communicator's memory (main thread): "
         "with transport direct, collectives of such arrays need no copy",
     )
     rest = argparse.REMAINDER
-    found.add_argument("-m", dest="module", nargs=rest, metavar="MODULE", help="a module to run")
-    found.add_argument("-c", dest="command", nargs=rest, metavar="COMMAND", help="code to run")
-    found.add_argument(
+    parsing.add_argument("-m", dest="module", nargs=rest, metavar="MODULE", help="a module to run")
+    parsing.add_argument("-c", dest="command", nargs=rest, metavar="COMMAND", help="code to run")
+    parsing.add_argument(
         "program", nargs=rest, metavar="PROGRAM", help="a Python file to run; -: standard input"
     )
-    return found
+    return parsing
 
 
-def words_of_program(found: argparse.Namespace, usage: argparse.ArgumentParser) -> list[str]:
+def words_of_program(options: argparse.Namespace, usage: argparse.ArgumentParser) -> list[str]:
     """The program and its arguments, as mpi4py.run takes them; exits where there is none."""
-    program: list[str] = found.program
-    for flag, words in (("-m", found.module), ("-c", found.command)):
+    program: list[str] = options.program
+    for flag, words in (("-m", options.module), ("-c", options.command)):
         if words is not None:
             if not words:
                 usage.error(f"{flag} needs the {'module' if flag == '-m' else 'code'} to run")
@@ -89,8 +89,8 @@ def words_of_program(found: argparse.Namespace, usage: argparse.ArgumentParser) 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program that a command line names."""
     usage = parser()
-    found = usage.parse_args(arguments)
-    words = words_of_program(found, usage)
+    options = usage.parse_args(arguments)
+    words = words_of_program(options, usage)
 
     from mpi4py import MPI  # starts MPI: not for --help, and not for a wrong command line
     from mpi4py.run import run_command_line, set_abort_status
@@ -100,8 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     world = MPI.COMM_WORLD
     try:
-        replacement = Communicator(world, kind=found.kind, transport=found.transport)
-        memory = replacement.numpy_memory() if found.numpy_memory else contextlib.nullcontext()
+        replacement = Communicator(world, kind=options.kind, transport=options.transport)
+        memory = replacement.numpy_memory() if options.numpy_memory else contextlib.nullcontext()
     except (HbmcommError, ValueError) as error:  # the same on all ranks
         sys.exit(f"hbmcomm: {error}" if world.rank == 0 else 1)
     replacement.Set_name(world.Get_name())
