@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from experiments.results import unarchive
+from tests.sharing import MadeOnce
 
 ROOT = Path(__file__).parents[1]
 SCHEMAS = ROOT / "docs" / "schemas"
@@ -24,22 +25,24 @@ def invoke(*words: object, fails: bool = False) -> str:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def measured(made_once: MadeOnce) -> Path:
     """A campaign of the host and the host again, some seconds long."""
-    folder = tmp_path_factory.mktemp("measured") / "small"
     words = ["--experiment", "quick", "--env", "host", "--blocks", 1, "--sizes", "1KiB"]
-    invoke("run", *words, "--out", folder)
-    return folder
+    run = made_once("measured", lambda folder: invoke("run", *words, "--out", folder / "small"))
+    return run / "small"
 
 
 @pytest.fixture(scope="module")
-def archive(measured: Path) -> Path:
+def archive(measured: Path, made_once: MadeOnce) -> Path:
     """The archive of the measured campaign."""
-    place = measured.with_name("small.tar.xz")
-    digest, name = invoke("archive", measured, "--out", place).split()
-    assert Path(name) == place
-    assert len(digest) == 64
-    return place
+
+    def make(folder: Path) -> None:
+        place = folder / "small.tar.xz"
+        digest, name = invoke("archive", measured, "--out", place).split()
+        assert Path(name) == place
+        assert len(digest) == 64
+
+    return made_once("archive", make) / "small.tar.xz"
 
 
 def test_every_file_of_a_measured_campaign_fits_its_schema(measured: Path) -> None:

@@ -27,6 +27,7 @@ def test_the_cost_of_a_call_grows_with_the_levels_of_the_machine_not_with_its_ra
     assert found.stdout.count("lines/rank") == 40, found.stdout
 
 
+@pytest.mark.rare
 @pytest.mark.timeout(600)
 def test_the_page_on_costs_has_the_results_of_the_model(counting: Path) -> None:
     made = run(sys.executable, HERE / "costs" / "expected_times.py", counting, seconds=500)

@@ -18,24 +18,27 @@ from experiments.results import store
 from experiments.schedule.blocks import schedule
 from plots.draw import draw
 from plots.html.report import report
+from tests.sharing import MadeOnce
 
 
 @pytest.fixture(scope="session")
-def drawn(campaign_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def drawn(campaign_folder: Path, made_once: MadeOnce) -> list[Path]:
     """Every file of that campaign: each figure in each format, each table."""
-    return draw(campaign_folder, tmp_path_factory.mktemp("drawn"))
+    folder = made_once("drawn", lambda folder: draw(campaign_folder, folder / "of-quick"))
+    return sorted((folder / "of-quick").iterdir())
 
 
 @pytest.fixture(scope="session")
-def quick_page(campaign_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def quick_page(campaign_folder: Path, made_once: MadeOnce) -> Path:
     """The page of that campaign."""
-    return report(campaign_folder, tmp_path_factory.mktemp("page"))
+    return made_once("page", lambda folder: report(campaign_folder, folder)) / "report.html"
 
 
 @pytest.fixture(scope="session")
-def arms_page(arms_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def arms_page(arms_folder: Path, made_once: MadeOnce) -> str:
     """Where the page of that campaign is."""
-    return report(arms_folder, tmp_path_factory.mktemp("page")).as_uri()
+    folder = made_once("arms-page", lambda folder: report(arms_folder, folder))
+    return (folder / "report.html").as_uri()
 
 
 @pytest.fixture(scope="session")

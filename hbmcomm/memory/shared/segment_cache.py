@@ -12,6 +12,7 @@ import resource
 import threading
 import weakref
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -52,8 +53,8 @@ def lengths(ranks: int) -> Lengths:
     As many as the machine has memory, within each rank's share of the address space. Under a limit
     of address space (ulimit -v) the segments of all ranks take half of what is left.
     """
-    memory = os.sysconf("SC_PHYS_PAGES") * kernel.PAGE
-    most = ADDRESS_SPACE // max(ranks, os.cpu_count() or 1)
+    memory, cpus = machine()
+    most = ADDRESS_SPACE // max(ranks, cpus)
     found = Lengths(min(memory, ORDINARY_BYTES), min(memory, most))
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
@@ -61,6 +62,12 @@ def lengths(ranks: int) -> Lengths:
         share = max(limit - pages * kernel.PAGE, 0) // 2 // ranks
         found = found.at_most(share * 3 // 4)
     return Lengths(*(nbytes // STEP * STEP for nbytes in found))
+
+
+@cache
+def machine() -> tuple[int, int]:
+    """Bytes of memory and number of CPUs; read once, because each takes a read of a file."""
+    return os.sysconf("SC_PHYS_PAGES") * kernel.PAGE, os.cpu_count() or 1
 
 
 class SegmentCache:

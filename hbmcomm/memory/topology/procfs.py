@@ -9,6 +9,7 @@ import itertools
 import mmap
 import re
 import zlib
+from functools import cache
 from pathlib import Path
 
 from hbmcomm.memory.topology.sysfs import NodeMemory, parse_list, parse_meminfo
@@ -46,8 +47,9 @@ def machine_memory(procfs: Path) -> NodeMemory:
     return parse_meminfo((procfs / "meminfo").read_text())
 
 
+@cache
 def boot(procfs: Path) -> int:
-    """A number of this boot of the system, the same in every container; never 0."""
+    """A number of this boot of the system, the same in every container; never 0; read once."""
     return zlib.crc32((procfs / "sys/kernel/random/boot_id").read_bytes()) or 1
 
 

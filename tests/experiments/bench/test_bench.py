@@ -26,6 +26,7 @@ from experiments.results import store
 from experiments.results.store import ResultsError
 from experiments.schedule.blocks import schedule
 from tests.experiments.bench.processes import ROOT, interrupted, started
+from tests.sharing import MadeOnce
 
 pytestmark = pytest.mark.ranks
 
@@ -39,16 +40,21 @@ def start(out: Path, *words: str, ranks: int = 2) -> "subprocess.Popen[str]":
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def measured(made_once: MadeOnce) -> tuple[Path, str]:
     """A bench of two launches of one MPI, and what was printed."""
-    out = tmp_path_factory.mktemp("bench") / "out"
-    process = start(out, "--peers", "openmpi,pickle", "--blocks", "2", "--seed", "7")
-    printed, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    assert "2 launches in 2 blocks: up to about " in errors
-    assert "[2/2] 0001-openmpi" in errors
-    assert str(out) in errors
-    return out, printed
+
+    def make(folder: Path) -> None:
+        out = folder / "out"
+        process = start(out, "--peers", "openmpi,pickle", "--blocks", "2", "--seed", "7")
+        printed, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+        assert "2 launches in 2 blocks: up to about " in errors
+        assert "[2/2] 0001-openmpi" in errors
+        assert str(out) in errors
+        (folder / "printed").write_text(printed, encoding="utf-8")
+
+    folder = made_once("bench", make)
+    return folder / "out", (folder / "printed").read_text(encoding="utf-8")
 
 
 def test_it_prints_a_table_per_operation(measured: tuple[Path, str]) -> None:

@@ -120,7 +120,10 @@ def test_no_rank_leaves_an_allreduce_before_the_last_one_has_begun(measured: Mea
             assert (ends.min(axis=1) >= begins.max(axis=1) - 1e-8).all()
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
+@pytest.mark.parametrize(
+    "dtype",
+    ["int32", *(pytest.param(name, marks=pytest.mark.rare) for name in ("float64", "int64"))],
+)
 def test_data_is_right_in_every_dtype(harness: Harness, dtype: str) -> None:
     cells = tuple(replace(cell, bytes=8 * cell.bytes) for cell in LAUNCH.cells)
     assert harness(replace(LAUNCH, dtype=dtype, cells=cells))["cells"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from experiments.model.environment import MPIS
+from tests.sharing import MadeOnce
 from tests.starting import Start
 
 PROGRAMS = Path(__file__).parent / "ranks"
@@ -25,6 +26,8 @@ PROMISES = {
     "progress": (2, MPIS),  # every wait lets everything else go on: MPI-4.1, section 3.9
 }
 """Ranks and MPIs of each program."""
+RARE = {("sizes", "impi")}
+"""Half a minute, and like MPICH's."""
 NO_SINGLE_COPY = {
     "openmpi": {"OMPI_MCA_smsc": "^cma,xpmem,knem"},
     "mpich": {"MPIR_CVAR_CH4_CMA_ENABLE": "0"},
@@ -46,30 +49,28 @@ def promises() -> Iterator[Any]:
             ):
                 for mpi in mpis:
                     yield pytest.param(
-                        program, ranks, mpi, function.name, id=f"{program}-{function.name}-{mpi}"
+                        *(program, ranks, mpi, function.name),
+                        id=f"{program}-{function.name}-{mpi}",
+                        marks=[pytest.mark.rare] * ((program, mpi) in RARE),
                     )
 
 
-@pytest.fixture(scope="session")
-def launch(mpirun_in: Start, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+@pytest.fixture
+def launch(mpirun_in: Start, made_once: MadeOnce, tmp_path: Path) -> Callable[..., str]:
     """launch(program, ranks, mpi, *promises): what it prints; without promises, launched once."""
-    outputs: dict[tuple[str, str], str] = {}
 
     def run(program: str, ranks: int, mpi: str, *promises: str) -> str:
-        if promises or (program, mpi) not in outputs:
+        def ranks_in(folder: Path) -> str:
             env = NO_SINGLE_COPY[mpi] if program == "progress" else {}
-            found: str = mpirun_in(
-                tmp_path_factory.mktemp(program),
-                *(PROGRAMS / f"{program}.py", ranks, *promises),
-                mpi=mpi,
-                env=env,
-                timeout=60,
-                code=0 if promises else None,
-            ).output
-            if promises:
-                return found
-            outputs[program, mpi] = found
-        return outputs[program, mpi]
+            how = {"mpi": mpi, "env": env, "timeout": 200, "code": 0 if promises else None}
+            output = mpirun_in(folder, PROGRAMS / f"{program}.py", ranks, *promises, **how).output
+            (folder / "output").write_text(output, encoding="utf-8")
+            return str(output)
+
+        if promises:
+            return ranks_in(tmp_path)
+        folder = made_once(f"{program}-{mpi}", ranks_in)
+        return (folder / "output").read_text(encoding="utf-8")
 
     return run
 

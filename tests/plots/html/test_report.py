@@ -16,6 +16,7 @@ from experiments.results.unarchive import opened
 from plots import glossary
 from plots.html.report import command, commands, redraw, report
 from plots.text.answers import answers
+from tests.sharing import MadeOnce
 
 STORED = Path(__file__).parents[2] / "experiments" / "stored" / "format-2.tar.xz"
 
@@ -27,16 +28,21 @@ def page(quick_page: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def bare(dockerless_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def bare(dockerless_folder: Path, made_once: MadeOnce) -> str:
     """The page of a campaign without containers."""
-    return report(dockerless_folder, tmp_path_factory.mktemp("bare")).read_text(encoding="utf-8")
+    folder = made_once("bare-page", lambda folder: report(dockerless_folder, folder))
+    return (folder / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def evidence(tmp_path_factory: pytest.TempPathFactory) -> str:
+def evidence(made_once: MadeOnce) -> str:
     """The page of a stored campaign with every kind of figure but placement's."""
-    with opened(STORED) as folder:
-        return report(folder, tmp_path_factory.mktemp("stored")).read_text(encoding="utf-8")
+
+    def make(folder: Path) -> None:
+        with opened(STORED) as campaign:
+            report(campaign, folder)
+
+    return (made_once("stored-page", make) / "report.html").read_text(encoding="utf-8")
 
 
 def text(page: str) -> str:

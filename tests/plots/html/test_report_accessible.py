@@ -16,6 +16,7 @@ from selenium.webdriver.common.keys import Keys
 from plots.html.report import report
 from tests.campaigns import write_campaign
 from tests.plots.html.window import prefer, resize
+from tests.sharing import MadeOnce
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -36,12 +37,15 @@ axe.run(without, {resultTypes: ["violations", "passes"]}).then(
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(made_once: MadeOnce) -> str:
     """A page with every part that there is, in tables of few rows: axe-core looks at each cell."""
     arms = {"profiles": "default,tuned", "layouts": "one,isolated", "mpis": "openmpi,mpich"}
-    folder = tmp_path_factory.mktemp("few") / "rows"
-    write_campaign(folder, slim=True, sizes="1KiB", **arms)
-    return report(folder, folder.parent).as_uri()
+
+    def make(folder: Path) -> None:
+        write_campaign(folder / "rows", slim=True, sizes="1KiB", **arms)
+        report(folder / "rows", folder)
+
+    return (made_once("few-rows", make) / "report.html").as_uri()
 
 
 @pytest.fixture
@@ -59,7 +63,9 @@ def dress(page: Any, width: int, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("opened", [False, True], ids=["closed", "with the samples open"])
-@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (400, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [pytest.param(1400, "light", marks=pytest.mark.rare), (400, "dark")]
+)
 def test_no_rule_is_broken(page: Any, width: int, scheme: str, opened: bool) -> None:
     dress(page, width, scheme)
     page.execute_script("document.querySelectorAll('details').forEach((each) => each.open = true)")

@@ -80,11 +80,19 @@ CAMPAIGNS: dict[str, dict[str, Any]] = {
 
 PRINTED = ("emulated machine", "the paper's")
 """Drawn once more as for a paper."""
+LARGE = ("hundreds of cells", "many containers and MPIs")
+
+
+def _marks(name: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.rare] if name in LARGE else []
 
 
 @pytest.mark.parametrize(
     ("name", "printed"),
-    [*((name, False) for name in sorted(CAMPAIGNS)), *((name, True) for name in PRINTED)],
+    [
+        *(pytest.param(name, False, marks=_marks(name)) for name in sorted(CAMPAIGNS)),
+        *((name, True) for name in PRINTED),
+    ],
 )
 def test_every_word_is_legible_on_the_page_and_on_no_other(name: str, printed: bool) -> None:
     every = drawings(find(**CAMPAIGNS[name]), printed=printed)

@@ -25,6 +25,7 @@ from experiments.model.launch import FORMAT, Launch
 from experiments.results import store as results
 from experiments.results.store import ResultsError
 from tests.experiments.bench.processes import ROOT, interrupted, started
+from tests.sharing import MadeOnce
 
 QUICK = Measurement(time_cap=0.002, min_iterations=5, max_iterations=20)
 TINY = Question(ranks=2, blocks=6, measurement=QUICK)
@@ -44,12 +45,14 @@ def few(
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tuned(made_once: MadeOnce) -> Path:
     """A folder of six launches."""
-    out = tmp_path_factory.mktemp("tune") / "out"
-    with contextlib.chdir(ROOT), mock.patch.object(command, "trials", few):
-        command.run(TINY, out, 7, Stages(), as_json=True)
-    return out
+
+    def tune(folder: Path) -> None:
+        with contextlib.chdir(ROOT), mock.patch.object(command, "trials", few):
+            command.run(TINY, folder / "out", 7, Stages(), as_json=True)
+
+    return made_once("tuned", tune) / "out"
 
 
 @pytest.mark.ranks

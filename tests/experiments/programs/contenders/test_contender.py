@@ -19,7 +19,7 @@ TORCH = importlib.util.find_spec("torch")
 """Torch, also of Open MPI's ranks: they run in this environment."""
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=[2, pytest.param(3, marks=pytest.mark.rare)])
 def printed(
     request: pytest.FixtureRequest, mpirun_in: Start, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], str]:

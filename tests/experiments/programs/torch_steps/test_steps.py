@@ -18,6 +18,6 @@ pytestmark = [
 PROGRAM = Path(__file__).parent / "ranks" / "steps.py"
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.rare)])
 def test_every_workload_is_right_on_every_group(mpirun: Start, tmp_path: Path, ranks: int) -> None:
     assert mpirun(PROGRAM, ranks, str(tmp_path)).output.split().count("right") == ranks

@@ -83,8 +83,7 @@ def test_a_limit_of_address_space_is_kept(room: int, output: str, tmp_path: Path
 
 
 def test_lengths_leave_addresses_for_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sysconf", lambda name: 2**40 // kernel.PAGE * 16)  # 16 TiB
-    monkeypatch.setattr(os, "cpu_count", lambda: 128)
+    monkeypatch.setattr(segment_cache, "machine", lambda: (2**44, 128))
     for ranks in (1, 64, 128, 1024):
         found = segment_cache.lengths(ranks)
         assert ranks * (found.arrays + found.ordinary) < 2**46 + 2**45
