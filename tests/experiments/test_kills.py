@@ -173,6 +173,7 @@ def planned(out: Path) -> list[tuple[str, ...]]:
     )
 
 
+@pytest.mark.rare
 def test_whenever_a_driver_is_killed_nothing_is_left_and_its_campaign_can_be_completed(
     driver: Any, tmp_path: Path, engine: docker.DockerClient, image: Image
 ) -> None:

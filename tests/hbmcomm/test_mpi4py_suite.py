@@ -37,6 +37,8 @@ QUICK = [
     ("impi", 3, "direct", "direct's"),
     ("openmpi", 4, "direct", "few"),
 ]
+SIMILAR = QUICK[0], QUICK[2]
+"""CI leaves these out: the others have more ranks, or more of the files."""
 EVERY = [
     (mpi, ranks, transport, files)
     for mpi in MPIS
@@ -66,7 +68,14 @@ def _modules(folder: Path, files: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("mpi", "ranks", "transport", "files"),
-    [pytest.param(*each, id="-".join(map(str, each))) for each in (EVERY if ALL else QUICK)],
+    [
+        pytest.param(
+            *each,
+            id="-".join(map(str, each)),
+            marks=[pytest.mark.rare] * (each in SIMILAR and not ALL),
+        )
+        for each in (EVERY if ALL else QUICK)
+    ],
 )
 def test_mpi4pys_own_tests_pass(
     mpirun: Start, folder: Path, mpi: str, ranks: int, transport: str, files: str

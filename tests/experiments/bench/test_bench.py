@@ -123,6 +123,7 @@ def test_another_bench_does_not_go_over_it(measured: tuple[Path, str]) -> None:
     assert process.returncode == 1
 
 
+@pytest.mark.rare
 def test_ordinary_arrays_more_ranks_than_cores_and_json(tmp_path: Path) -> None:
     words = ("--private", "--cadence", "streaming", "--blocks", "1", "--json")
     process = start(tmp_path / "out", "--peers", "mpich", *words, ranks=3)
@@ -179,6 +180,7 @@ def test_a_tree_without_the_library_is_refused_before_anything_is_made(tmp_path:
 
 
 @pytest.mark.alone
+@pytest.mark.rare
 def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from experiments.cluster.states import NEVER
-from experiments.model.environment import LAUNCHERS, MPIS
+from experiments.model.environment import MPIS
 from experiments.processes import executables
 from experiments.provision.images.image import Image
 from experiments.results import store
@@ -75,7 +75,7 @@ def test_ranks_measure_over_two_nodes(slurm: Cluster, launcher: str, mpis: tuple
 
 
 @pytest.mark.container
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("launcher", [pytest.param("srun", marks=pytest.mark.rare), "mpiexec"])
 def test_ranks_in_charliecloud_measure_over_two_nodes(
     slurm: Cluster, image: Image, launcher: str
 ) -> None:
@@ -163,6 +163,7 @@ def test_a_campaign_goes_on_in_a_new_job_after_its_time_limit(slurm: Cluster) ->
     assert len(launches(slurm.folder / "limited")) == 2
 
 
+@pytest.mark.rare
 def test_a_node_that_dies_ends_the_job_and_what_finished_is_kept(slurm: Cluster) -> None:
     """The last test of all files here: nothing runs on the cluster afterwards."""
     process = begin(slurm, "dead", blocks=9)

@@ -177,8 +177,15 @@ def test_ranks_that_share_memory_use_it_for_direct_whatever_their_mpi_does(
     assert [rank["cpu"] for rank in result["ranks"]] == [0, 1]
 
 
-@pytest.mark.parametrize("layout", SEVERAL)
-@pytest.mark.parametrize("profile", ["default", "tuned"])
+@pytest.mark.parametrize(
+    ("profile", "layout"),
+    [
+        ("tuned", SEVERAL[0]),
+        ("default", SEVERAL[1]),
+        pytest.param("default", SEVERAL[0], marks=pytest.mark.rare),
+        pytest.param("tuned", SEVERAL[1], marks=pytest.mark.rare),
+    ],
+)
 def test_more_ranks_than_cores_in_every_profile(
     prepared: Prepare, layout: str, profile: str
 ) -> None:

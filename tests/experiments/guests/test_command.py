@@ -62,6 +62,7 @@ def test_a_line_says_here_what_it_says_there_and_ends_with_its_code(disk: Disk) 
 
 @pytest.mark.container
 @pytest.mark.timeout(600)
+@pytest.mark.rare
 def test_the_shell_is_the_guests_and_so_is_ctrl_c(disk: Disk) -> None:
     process, terminal = _shell()
     shown = _said(terminal, b"plain:/hbmcomm#")
@@ -79,6 +80,7 @@ def test_the_shell_is_the_guests_and_so_is_ctrl_c(disk: Disk) -> None:
 
 @pytest.mark.container
 @pytest.mark.timeout(600)
+@pytest.mark.rare
 def test_a_shell_that_is_ended_leaves_the_terminal_as_it_was(disk: Disk) -> None:
     process, terminal = _shell()
     before = termios.tcgetattr(terminal)

@@ -55,6 +55,7 @@ def namespaces() -> Iterator[list[str]]:
             subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
 
 
+@pytest.mark.rare
 def test_groups_work_at_once_between_hosts_with_networks_of_their_own(
     namespaces: list[str], torch_ranks: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

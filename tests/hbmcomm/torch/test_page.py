@@ -14,7 +14,9 @@ PROGRAMS = [block.text for block in blocks() if block.needs == "torchrun"]
 pytestmark = [pytest.mark.ranks]
 
 
-@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+@pytest.mark.parametrize(
+    "number", [0, *(pytest.param(n, marks=pytest.mark.rare) for n in range(1, len(PROGRAMS)))]
+)
 def test_every_program_runs_under_torchrun(number: int, built: None, tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAMS[number])

@@ -56,6 +56,7 @@ def tuned(made_once: MadeOnce) -> Path:
 
 
 @pytest.mark.ranks
+@pytest.mark.rare
 def test_every_threshold_is_in_the_proposal_with_a_value_or_a_reason(tuned: Path) -> None:
     found = json.loads((tuned / store.PROPOSAL).read_text())
     rows = {row["variable"]: row for row in found["thresholds"]}
@@ -74,6 +75,7 @@ def test_every_threshold_is_in_the_proposal_with_a_value_or_a_reason(tuned: Path
 
 
 @pytest.mark.ranks
+@pytest.mark.rare
 def test_every_sample_is_stored(tuned: Path) -> None:
     assert len(results.finished(tuned)) == 6
     launch = results.read_launch(tuned, "0000-tune")
@@ -89,6 +91,7 @@ def test_every_sample_is_stored(tuned: Path) -> None:
 
 
 @pytest.mark.ranks
+@pytest.mark.rare
 def test_the_table_names_all_thresholds(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command.show(tuned, as_json=False)
     printed = capsys.readouterr().out

@@ -28,7 +28,10 @@ def run(asked: Launch, folder: Path, **variables: str) -> tuple[int, str]:
 @pytest.mark.ranks
 @pytest.mark.parametrize(
     ("operations", "sizes"),
-    [(tuple(BENCHMARKS), (1024,)), (("bcast",), (8, 2**23))],
+    [
+        (tuple(BENCHMARKS), (1024,)),
+        pytest.param(("bcast",), (8, 2**23), marks=pytest.mark.rare),
+    ],
     ids=["every operation", "more than IMB's own largest size"],
 )
 def test_the_real_program_measures_what_a_launch_asks_for(

