@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
         with (folder.parent / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the file
             if not (folder / DONE).exists():
+                shutil.rmtree(folder)  # what a `make` that raised has left
+                folder.mkdir()
                 make(folder)
                 (folder / DONE).touch()
         return folder

@@ -15,9 +15,7 @@ from experiments.execution import campaign
 from experiments.execution.campaign_file import Request
 from tests.tiny_campaign import tiny
 
-pytestmark = [
-    *(pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(900)),
-]
+pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(900)]
 
 MACHINE = "knl-snc4-flat"
 ARMS = {f"vm-{MACHINE}", f"vm-docker-{MACHINE}-tuned-one"}

@@ -20,9 +20,7 @@ from experiments.results import store
 from tests.awaiting import wait_for
 from tests.tiny_campaign import tiny
 
-pytestmark = [
-    *(pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(900)),
-]
+pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(900)]
 
 BOOT_PATIENCE = 400.0  # seconds until a launch begins; the disk may have to be made first
 GONE_PATIENCE = 15.0  # seconds until nothing of a killed driver may be left

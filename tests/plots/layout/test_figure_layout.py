@@ -81,6 +81,7 @@ CAMPAIGNS: dict[str, dict[str, Any]] = {
 PRINTED = ("emulated machine", "the paper's")
 """Drawn once more as for a paper."""
 LARGE = ("hundreds of cells", "many containers and MPIs")
+"""CI leaves these out: half a minute each."""
 
 
 def _marks(name: str) -> list[pytest.MarkDecorator]:

@@ -10,9 +10,7 @@ from experiments.guests import command
 from experiments.model.checkout import ROOT
 from experiments.provision.images.image import PREFIX
 
-pytestmark = [
-    *(pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)),
-]
+pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)]
 
 PROGRAMS = [
     ROOT / "tests/hbmcomm/memory/dax/ranks" / name

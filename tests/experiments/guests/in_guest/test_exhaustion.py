@@ -8,9 +8,7 @@ import pytest
 
 from experiments.environments.profiles import Machine
 
-pytestmark = [
-    *(pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)),
-]
+pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)]
 
 PROGRAM = Path(__file__).parent / "ranks" / "exhausted.py"
 MACHINE = "knl-quadrant-flat"

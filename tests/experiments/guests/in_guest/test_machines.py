@@ -9,9 +9,7 @@ from experiments.emulation.rows import Row
 from experiments.guests import command
 from experiments.model.environment import machine_names
 
-pytestmark = [
-    *(pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)),
-]
+pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)]
 
 
 ENOUGH = 180  # seconds of one core, for booting a machine and checking it

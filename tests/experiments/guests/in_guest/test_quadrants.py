@@ -7,9 +7,7 @@ import pytest
 
 from experiments.model.checkout import ROOT
 
-pytestmark = [
-    *(pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)),
-]
+pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)]
 
 PROGRAM = Path(__file__).parent / "ranks" / "quadrants.py"
 COUNTS = ROOT / "tests/hbmcomm/ranks/crossings.py"
