@@ -16,30 +16,39 @@ static double cpu_seconds(void)
 
 /* ---- sleep and wake ---- */
 
-#define NAPS 30
+#define NAPS 12
+#define AWAY_MS 56
 
-/* Waits for a post, for a step of a staged call, and for readers of this rank's array. */
+/* Waits for a post, for a step of a staged call, and for readers of this rank's array.
+
+   Naps double from 0.2 ms, so a rank is in one from 51 to 101 ms while the peer is away. Without a
+   wake-up its call takes at least 101 ms. Other load may delay any call, but not all of a length. */
 static void body_sleep(member *me)
 {
-    static const uint64_t counts[] = {1, 50000, 1000};
-    double began = seconds_now();
+    static const uint64_t counts[] = {1, 5000, 1000};
+    double fastest[3] = {0, 0, 0};
     for (int i = 0; i < NAPS; i++) {
-        float *send = (float *)me->heap, *recv = malloc(50000 * sizeof *recv);
+        float *send = (float *)me->heap, *recv = malloc(5000 * sizeof *recv);
         CHECK(recv, "no memory");
         hbm_call call = {.operation = HBM_ALLREDUCE, .dtype = HBM_FLOAT32, .count = counts[i % 3],
                          .send = (uintptr_t)send, .recv = (uintptr_t)recv};
         for (uint64_t k = 0; k < call.count; k++)
             send[k] = (float)(me->rank + i);
         if (i % me->g.size == me->rank)
-            sleep_ms(3);
+            sleep_ms(AWAY_MS);
+        double began = seconds_now();
         CHECK(hbm_run(me->comm, &call) == HBM_OK, "call %d failed", i);
+        double took = seconds_now() - began, *least = &fastest[i % 3];
+        if (i % me->g.size != me->rank && (!*least || took < *least))
+            *least = took;
         float expected = (float)(me->g.size * i + me->g.size * (me->g.size - 1) / 2);
         for (uint64_t k = 0; k < call.count; k++)
             CHECK(recv[k] == expected, "call %d is wrong", i);
         free(recv);
     }
-    /* Without wake-ups each rank would sleep for its full 50 ms. */
-    CHECK(seconds_now() - began < NAPS * 0.03, "sleepers woke late: %.2f s", seconds_now() - began);
+    for (int k = 0; k < 3; k++)
+        CHECK(fastest[k] < 0.09, "calls of %d floats woke late: %.3f s at best", (int)counts[k],
+              fastest[k]);
     hbm_call call = {.operation = HBM_BARRIER};
     double used = cpu_seconds();
     if (me->rank == 0)
