@@ -5,6 +5,7 @@ from pathlib import Path
 import docker
 import pytest
 
+from experiments.environments.profiles import CONTAINER_USER
 from experiments.provision.engines.engine import EngineMissing
 from experiments.provision.images import building
 from experiments.provision.images import image as image_provision
@@ -159,7 +160,7 @@ def test_the_image_says_what_went_into_it_and_runs_as_nobody_important(engine, i
     assert found.labels["hbmcomm.mpi"] == "openmpi"
     assert found.labels["org.opencontainers.image.revision"]
     assert len(found.labels["hbmcomm.wheelhouse"]) == 64
-    assert found.attrs["Config"]["User"] == "1000:1000"
+    assert found.attrs["Config"]["User"] == f"{CONTAINER_USER}:{CONTAINER_USER}"
 
 
 @pytest.mark.container
