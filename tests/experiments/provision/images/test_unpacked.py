@@ -31,7 +31,7 @@ def archive(**files: str) -> bytes:
 
 
 def hostile() -> bytes:
-    """Programs with root's rights for everyone, a device that everyone may read, and a data file."""
+    """Set-user-ID and set-group-ID programs, a device that everyone may read, and a file."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         for name, mode in (("bin/su", 0o4755), ("bin/wall", 0o2755), ("data", 0o666)):
