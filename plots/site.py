@@ -19,6 +19,7 @@ from plots.draw import PlotsError
 FROM_ROOT = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
     "CITATION.cff": "CITATION.cff",
     "LICENSE": "LICENSE",

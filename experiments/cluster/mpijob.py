@@ -16,7 +16,7 @@ from jinja2 import StrictUndefined, Template
 
 from experiments.cluster import pods
 from experiments.environments.mpi.mpiexec import across
-from experiments.environments.profiles import shared_memory
+from experiments.environments.profiles import CONTAINER_USER, shared_memory
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import Launch
 
@@ -91,6 +91,7 @@ def manifest(asked: Pods, header: Mapping[str, Any], launches: Sequence[Launch])
         plan=plan,
         pods=pods,
         shared_memory=shared_memory,
+        user=CONTAINER_USER,
     )
     return text
 

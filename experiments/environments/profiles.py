@@ -11,6 +11,9 @@ from typing import Any
 SECCOMP = "build/seccomp/tuned.json"
 """The tuned profile's filter, under the checkout; provision/images/seccomp.py writes it."""
 TMPFS = "rw,nosuid,nodev,size=256m"
+CONTAINER_USER = 60706
+"""uid and gid of ranks whose driver is root: not root, and no user of the machine. systemd gives
+the ids 60706 to 61183 to nobody. The images have a user of this number."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from experiments.environments.docker import FOLDER
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Process
-from experiments.environments.profiles import Machine
+from experiments.environments.profiles import TMPFS, Machine
 from experiments.model.launch import Launch
 from experiments.processes.tracking import MARK
 
@@ -23,7 +23,8 @@ HB, among which is the mark by which a driver finds what it started."""
 ENTER = "; ".join(
     (
         "tree=$1 user=$2",
-        'for each in dev proc sys tmp; do mount --rbind "/$each" "$tree/$each"; done',
+        'for each in dev proc sys; do mount --rbind "/$each" "$tree/$each"; done',
+        f'mount -t tmpfs -o {TMPFS},mode=1777 tmpfs "$tree/tmp"',
         f'mount --bind "$3" "$tree{FOLDER}"',
         "shift 3",
         'exec chroot ${user:+--userspec=$user} "$tree" env --ignore-environment --chdir=/tmp '
@@ -31,7 +32,8 @@ ENTER = "; ".join(
     )
 )
 """For a shell with the tree, UID:GID or nothing, the launch's folder, and what runs there, its
-variables first."""
+variables first. /tmp is its own and empty: HOME, the working directory and TMPDIR are there, and in
+the machine's, other users put settings of Open MPI and modules of Python."""
 
 
 @dataclass(frozen=True)
@@ -118,9 +120,9 @@ class Charliecloud(Tree):
 class Userland(Tree):
     """Launches without a container: chroot, in a mount namespace of its own.
 
-    Network, processes, /dev with /dev/shm, cgroup and rules are the host's. What an arm in a
-    container costs over this one is the container's own doing; what this one costs over the host is
-    that of other files: another Python, another libc.
+    Network, processes, /dev with /dev/shm, cgroup and rules are the host's; /tmp is empty, as in a
+    container. What an arm in a container costs over this one is the container's own doing; what
+    this one costs over the host is that of other files: another Python, another libc.
 
     A user other than root is mapped to root in a user namespace, since the kernel lets only root
     mount file systems and change the root folder.

@@ -32,6 +32,7 @@ def recorded(experiment: Experiment, found: Backends) -> dict[str, Any]:
         containers.setdefault(str(environment), {})[flavour] = {
             "image": each.id,
             "base": each.base,
+            "base_digest": each.base_digest,
             "python": each.python,
             "inputs": each.inputs,
         }
@@ -92,6 +93,7 @@ def _image(image: Image, client: docker.DockerClient | None) -> dict[str, Any]:
         "image": image.id,
         "base": image.base,
         "base_image": image.base_id,
+        "base_digest": image.base_digest,
         "inputs": image.inputs,
         "dockerfile": image.dockerfile,
         "wheels": {

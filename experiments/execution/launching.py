@@ -54,8 +54,8 @@ class LaunchContext:
         """Write launch.json into a launch's folder; the command that runs there."""
         store.write_json(place / "launch.json", launch.to_dict())
         if launch.environment in FOREIGN and os.getuid() == 0:
-            for path in (place, *place.iterdir()):
-                os.chown(path, *self.owner)
+            for path in (*place.iterdir(), place):  # the folder last: then others may change it
+                os.chown(path, *self.owner, follow_symlinks=False)
         return self.command(launch, place.absolute())
 
     def check_presence(self, launch: Launch, idle: float) -> None:

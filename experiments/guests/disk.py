@@ -100,7 +100,7 @@ def build_options(image: Image, inputs: str) -> dict[str, Any]:
     """The arguments of the engine's build, except for the context."""
     return {
         "tag": tag(image.mpi),
-        "buildargs": {"IMAGE": image.id, "BASE": image.base},
+        "buildargs": {"IMAGE": image.id, "BASE": image.base_digest or image.base_id},
         "labels": {INPUTS_LABEL: inputs, CHECKOUT_LABEL: checkout()},
         "network_mode": "host",  # apt reaches the mirror as the host does
     }

@@ -13,12 +13,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.environments.profiles import CONTAINER_USER as USER
 from experiments.environments.vm import LAUNCHES
 from experiments.guests import agent
 from experiments.guests.agent import Agent, Ended
 from experiments.model.errors import ExperimentsError
 
-USER = 1000
 WORKING = "/hbmcomm"
 """The working directory in the guest, with those files of the checkout that commands name, such as
 the tuned filter."""

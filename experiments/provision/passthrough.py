@@ -1,17 +1,26 @@
 """What of this machine a container is given: CPUs, memory nodes, memory devices, and an owner."""
 
+import contextlib
+import grp
 import os
+import pwd
+import re
 import resource
 import stat
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import hbmcomm
 from experiments.emulation.machine import Description
-from experiments.environments.profiles import Machine
+from experiments.environments.profiles import CONTAINER_USER, Machine
+from experiments.model.errors import Missing
 from experiments.programs.machine.facts import parse_list, status
 
-CONTAINER_USER = 1000  # where the driver is root, its containers are not
+UNUSED = range(CONTAINER_USER, 61184)
+"""Ids that no distribution gives to anyone."""
+SUBORDINATE = (Path("/etc/subuid"), Path("/etc/subgid"))
+"""Ids that users may take in their namespaces: NAME:FIRST:COUNT in each line."""
 GUEST_MEMLOCK = 8 * 2**20  # bytes: Linux's default since 5.16 (MLOCK_LIMIT)
 
 
@@ -26,10 +35,49 @@ def is_root() -> bool:
 
 
 def owner() -> tuple[int, int]:
-    """uid and gid that container ranks run and write as; never root."""
+    """uid and gid that container ranks run and write as: one's own; those of nobody where root."""
     if is_root():
-        return CONTAINER_USER, CONTAINER_USER
+        return (nobodys(),) * 2
     return os.getuid(), os.getgid()
+
+
+@cache
+def nobodys() -> int:
+    """The first of UNUSED that is no user, no group, and no user's subordinate id on this machine.
+
+    A user with this id would own what ranks write, and could write into a launch's folder.
+
+    Raises:
+        Missing: all are taken.
+    """
+    lent = [each for file in SUBORDINATE for each in _subordinate(file)]
+    for number in UNUSED:
+        if not _is_known(number) and not any(number in each for each in lent):
+            return number
+    raise Missing(
+        f"each id from {UNUSED[0]} to {UNUSED[-1]} is a user, a group or a subordinate id of this "
+        "machine, and ranks of root need one that is nobody's: free one in /etc/subuid and "
+        "/etc/subgid, or start the campaign as an ordinary user"
+    )
+
+
+def _is_known(number: int) -> bool:
+    """Whether a user or a group has this id; NSS is asked, so network accounts count."""
+    for ask in (pwd.getpwuid, grp.getgrgid):
+        with contextlib.suppress(KeyError):
+            ask(number)
+            return True
+    return False
+
+
+def _subordinate(file: Path) -> list[range]:
+    """The ranges of subuid(5) or subgid(5); none where there is no such file."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    parts = [re.fullmatch(r"[^:]*:(\d+):(\d+)", line.strip()) for line in lines]
+    return [range(int(each[1]), int(each[1]) + int(each[2])) for each in parts if each]
 
 
 def machine() -> Machine:

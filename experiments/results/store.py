@@ -142,7 +142,7 @@ def incoming(folder: Path, name: str) -> Iterator[Path]:
     """An empty folder for one launch to write into; gone afterwards, whatever happened."""
     place = folder / "incoming" / name
     shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    place.mkdir(mode=0o700, parents=True)
     try:
         yield place
     finally:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from experiments.environments.profiles import CONTAINER_USER
 from experiments.model.checkout import ROOT
 
 DOCKER = ROOT / "docker"
@@ -30,5 +31,12 @@ def test_the_dockerfile_names_no_host():
     assert not re.search(r"https?://", DOCKERFILE)
 
 
-def test_the_last_user_is_not_root():
-    assert re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE)[-1] == "1000:1000"
+def test_the_last_user_is_nobody_of_a_host():
+    last = re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE)[-1]
+    assert last == f"{CONTAINER_USER}:{CONTAINER_USER}"
+
+
+def test_every_recipe_has_the_same_user():
+    for recipe in (DOCKERFILE, (DOCKER / "guest/Dockerfile").read_text()):
+        assert f"useradd --uid {CONTAINER_USER} --gid {CONTAINER_USER} " in recipe
+    assert f"chgrp {CONTAINER_USER} /dev/dax*" in (DOCKER / "guest/init").read_text()

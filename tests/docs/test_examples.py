@@ -49,6 +49,14 @@ def test_every_variable_of_the_project_that_a_page_names_exists() -> None:
     assert {each for each in named if each[1] not in known} == set()
 
 
+def test_every_test_that_a_page_names_exists() -> None:
+    """SECURITY.md says of each interface which test shows that an attack fails."""
+    test = re.compile(r"tests/[a-z\d_/]+\.py")
+    named = {(page.name, name) for page in PAGES for name in test.findall(page.read_text())}
+    assert "SECURITY.md" in {page for page, _ in named}
+    assert [each for each in named if not (ROOT / each[1]).is_file()] == []
+
+
 class Block(NamedTuple):
     """A Python block: where its text begins, and what `<!-- needs: ... -->` above it names."""
 

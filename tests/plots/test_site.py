@@ -30,7 +30,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_is_built_without_a_dead_link(built: Path) -> None:
     pages = {path.stem for path in (ROOT / "docs").rglob("*.md")}
-    assert {path.stem for path in built.rglob("*.html")} >= {"index", "contributing", *pages}
+    pages |= {"index", "contributing", "security"}
+    assert {path.stem for path in built.rglob("*.html")} >= pages
 
 
 def test_pages_load_nothing_from_the_network(built: Path) -> None:
@@ -68,7 +69,7 @@ def test_a_dead_link_is_refused_by_its_page(tmp_path: Path, link: str) -> None:
         if page.name not in ("api.md", "glossary.md", "method.md"):
             page.write_text("# Empty\n", encoding="utf-8")
     (root / "docs" / "api.md").write_text("# Empty\n", encoding="utf-8")
-    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"):
         (root / name).write_text("# Empty\n", encoding="utf-8")
     (root / "docs" / "glossary.md").write_text(f"# Words\n\n[dead]({link})\n", encoding="utf-8")
     with pytest.raises(PlotsError, match=r"glossary\.md"):

@@ -5,7 +5,7 @@ Chooses so that host and container have the same minor version of Python. Builds
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import docker
@@ -31,11 +31,18 @@ ASK_PYTHON = (
 
 @dataclass(frozen=True)
 class Base:
-    """A base image in the engine; python is the minor version for its ranks."""
+    """A base image in the engine.
+
+    Attributes:
+        reference: its name, which may be another image's tomorrow.
+        python: the minor version for its ranks.
+        digest: NAME@sha256:... by which its registry serves it; "" where none does.
+    """
 
     reference: str
     id: str
     python: str
+    digest: str = ""
 
 
 def expected(choice: str) -> distro_releases.Suite | None:
@@ -83,7 +90,22 @@ def _here(client: docker.DockerClient, reference: str, python: str | None = None
         image = client.images.get(reference)
     except ImageNotFound:
         return None
-    return Base(reference, str(image.id), python or _python_of(client, reference))
+    digest = digest_of(reference, image.attrs.get("RepoDigests") or ())
+    return Base(reference, str(image.id), python or _python_of(client, reference), digest)
+
+
+def digest_of(reference: str, digests: Iterable[str]) -> str:
+    """The one of an image's digests that is of the same repository as its name; "" for none.
+
+    Args:
+        reference: NAME, NAME:TAG or NAME@sha256:...
+        digests: NAME@sha256:... each; Podman writes the registry before the name.
+    """
+    if "@" in reference:
+        return reference
+    repository = re.sub(r":[^:/]*$", "", reference)
+    same = (each for each in digests if f"/{each}".partition("@")[0].endswith(f"/{repository}"))
+    return min(same, key=len, default="")
 
 
 def _pulled(

@@ -40,6 +40,7 @@ class Image:
     Attributes:
         inputs: hash of everything that the image depends on.
         base_id: of the base image; base is its name.
+        base_digest: NAME@sha256:... by which a registry serves the base; "" where none does.
         dockerfile: the text of its recipe.
         wheels: the wheels that the recipe installs.
     """
@@ -54,6 +55,7 @@ class Image:
     base_id: str = ""
     dockerfile: str = ""
     wheels: tuple[Path, ...] = ()
+    base_digest: str = ""
 
     @property
     def variant(self) -> str:
@@ -95,7 +97,7 @@ def ensure(
     if found is None:
         progress(f"image: building {name} on {foundation.reference}")
         options = build_options(name, mpi, foundation, wheels, inputs, revision(), torch)
-        files = context(DOCKERFILE, wheels.wheels, programs, more.wheels)
+        files = context(DOCKERFILE, wheels.files, programs, more.files)
         built = building.build(client, options, files, LOG)
         remove_superseded(client, mpi)
         found = str(client.images.get(built).id)
@@ -111,6 +113,7 @@ def ensure(
         foundation.id,
         dockerfile.decode(),
         (*wheels.wheels, *more.wheels),
+        foundation.digest,
     )
 
 
@@ -137,7 +140,7 @@ def build_options(
     return {
         "tag": tag,
         "target": "image-torch" if torch else "image",
-        "buildargs": {"BASE": base.reference, "MPI": mpi}
+        "buildargs": {"BASE": base.digest or base.id}  # a name may be another image's by now
         | ({"EXTENSIONS": TORCH_VARIABLES["TORCH_EXTENSIONS_DIR"]} if torch else {}),
         "labels": {
             "org.opencontainers.image.revision": git_revision,
@@ -147,6 +150,7 @@ def build_options(
             MPI_LABEL: mpi,
             "hbmcomm.python": base.python,
             "hbmcomm.base": base.reference,
+            "hbmcomm.base.digest": base.digest,
         },
         "network_mode": "host",  # apt reaches the mirror as the host does
     }

@@ -1,6 +1,7 @@
 """The image as a plain folder, for runtimes that need no engine: Charliecloud and Apptainer.
 
 One folder for each image of a checkout, made again when the image changes; complete or missing.
+No other user reaches them; they hold no set-user-ID file.
 """
 
 import json
@@ -37,6 +38,7 @@ def ensure(client: docker.DockerClient, image: Image, progress: Callable[[str], 
     tree = folder(image.variant)
     stamp = _stamp(tree)
     with scratch.locked(TREES):
+        TREES.chmod(0o700)
         if stamp.is_file() and json.loads(stamp.read_text(encoding="utf-8"))["id"] == image.id:
             return tree
         progress(f"image: unpacking {image.tag}")

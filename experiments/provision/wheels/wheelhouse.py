@@ -1,8 +1,10 @@
 """The wheels that both arms run: the library's own and those it needs, in one folder.
 
-Asks pip for them only when the sources or the pins changed. Knows nothing of images.
+Asks pip for them only when the sources or the pins changed, and lists them with the hashes they
+came with: the image installs nothing else. Knows nothing of images.
 """
 
+import hashlib
 import platform
 import re
 import shutil
@@ -33,6 +35,8 @@ TORCH_REMEDY = (
     "a folder or an index that has it (PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL), then try again"
 )
 GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
+LIST = "requirements.txt"
+"""In the folder: each wheel's version and hash, as pip takes them with --require-hashes."""
 REPRODUCIBLE = {"SOURCE_DATE_EPOCH": "315532800"}  # 1980, the earliest date of a zip file
 
 
@@ -43,6 +47,11 @@ class Wheelhouse:
     folder: Path
     wheels: tuple[Path, ...]
     hash: str
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The wheels and their list; nothing where there are none."""
+        return (*self.wheels, self.folder / LIST) if self.wheels else ()
 
 
 def ensure(
@@ -71,10 +80,22 @@ def ensure(
             run(download_command(python, wanted, wheels), lack, remedy)
             if own:
                 _own_wheel(own, scratch_folder / "sources", wheels)
+            (wheels / LIST).write_text(listed(wheels.glob("*.whl")), encoding="ascii")
             scratch.settle(wheels, folder)
             scratch.remove_superseded(folder, scratch_folder)
     found = tuple(sorted(folder.glob("*.whl")))
     return Wheelhouse(folder, found, digest(b"", ((wheel.name, wheel) for wheel in found)))
+
+
+def listed(wheels: Iterable[Path]) -> str:
+    """Lines for pip: exactly these files, by their hashes."""
+    lines = []
+    for wheel in sorted(wheels):
+        name, version, *_ = wheel.name.split("-")
+        with wheel.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        lines.append(f"{name}=={version} --hash=sha256:{sha256}\n")
+    return "".join(lines)
 
 
 def download_command(python: str, wanted: Iterable[str], folder: Path) -> list[str]:
@@ -115,7 +136,7 @@ def _inputs(python: str, wanted: Iterable[str], root: Path | None) -> str:
     files = [(CONSTRAINTS.name, CONSTRAINTS)]
     if root:
         files += [(str(path.relative_to(root)), path) for path in _sources(root)]
-    return digest(repr((python, *wanted, platform.machine())).encode(), files)[:16]
+    return digest(repr((LIST, python, *wanted, platform.machine())).encode(), files)[:16]
 
 
 def _sources(root: Path) -> Iterator[Path]:

@@ -17,6 +17,7 @@ from experiments.analysis import reading
 from experiments.catalogue import spec
 from experiments.cluster import mpijob, pods
 from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.profiles import CONTAINER_USER
 from experiments.execution.campaign import Request
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
@@ -91,9 +92,8 @@ def test_no_pod_has_a_privilege() -> None:
     assert len(found) == 2
     for pod, container in found:
         assert container["image"] == IMAGE
-        assert (
-            pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] == 1000
-        )
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["securityContext"]["runAsUser"] == CONTAINER_USER
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert pod["automountServiceAccountToken"] is False
         assert container["securityContext"] == {

@@ -29,6 +29,7 @@ from tests.experiments.execution.instant import (
     run,
 )
 from tests.launched import LAUNCH
+from tests.second_user import SecondUser
 
 
 def test_the_launches_of_a_block_are_shown_with_their_binding(
@@ -214,3 +215,19 @@ def test_a_failure_says_in_a_few_words_why(
         pass
     assert caught.value.why == why
     assert not (folder / "incoming").exists()
+
+
+def test_a_link_in_a_launchs_folder_gives_no_file_of_root_away(
+    folder: Path, second_user: SecondUser
+) -> None:
+    owner = (second_user.uid, second_user.gid)
+    context = LaunchContext(folder, lambda launch, place: Process(("true",)), owner)
+    precious = folder / "precious"
+    precious.touch()
+    with store.incoming(folder, "0000-docker") as place:
+        assert place.stat().st_mode & 0o777 == 0o700
+        (place / "link").symlink_to(precious)
+        context.prepare(replace(LAUNCH, environment=DOCKER), place)
+        owners = {path.name: path.lstat().st_uid for path in (place, *place.iterdir())}
+    assert owners == dict.fromkeys(("0000-docker", "launch.json", "link"), second_user.uid)
+    assert precious.stat().st_uid == 0

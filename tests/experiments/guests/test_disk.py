@@ -19,13 +19,16 @@ from experiments.provision.images.image import Image, checkout
 from experiments.provision.packages import distro_releases
 
 OURS = ["hbmcomm.stage=guest", f"hbmcomm.checkout={checkout()}"]
-IMAGE = Image("hbmcomm:mpich", "sha256:1", "debian:bookworm-slim", "3.11", "mpich", "in", False)
+IMAGE = Image(
+    *("hbmcomm:mpich", "sha256:1", "debian:bookworm-slim", "3.11", "mpich", "in", False),
+    base_id="sha256:base",
+)
 
 
 def test_the_build_is_asked_for_exactly_this() -> None:
     assert disk.build_options(IMAGE, "inputs") == {
         "tag": "hbmcomm:guest-mpich",
-        "buildargs": {"IMAGE": "sha256:1", "BASE": "debian:bookworm-slim"},
+        "buildargs": {"IMAGE": "sha256:1", "BASE": "sha256:base"},
         "labels": {"hbmcomm.inputs": "inputs", "hbmcomm.checkout": checkout()},
         "network_mode": "host",
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments.environments import vm
+from experiments.environments.profiles import CONTAINER_USER
 from experiments.environments.vm import LAUNCHES
 from experiments.guests import inside
 from experiments.guests.boot import Guest
@@ -49,7 +50,7 @@ def test_nothing_of_this_machine_reaches_the_command(
     monkeypatch.setenv("SECRET", "of the host")
     found = ended(words(plain, folder, "sh", "-c", "id -u; pwd; env | sort"))
     lines = found.stdout.splitlines()
-    assert lines[:2] == ["1000", "/hbmcomm"]
+    assert lines[:2] == [str(CONTAINER_USER), "/hbmcomm"]
     shells = {"PWD", "OLDPWD", "SHLVL", "_"}
     shown = {line for line in lines[2:] if line.partition("=")[0] not in shells}
     assert shown == set(inside.VARIABLES)

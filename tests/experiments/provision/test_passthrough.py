@@ -1,13 +1,17 @@
 """What of this machine a container is given, and what it is not."""
 
+import grp
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
 from experiments.emulation import description
+from experiments.model.errors import Missing
 from experiments.programs.machine.facts import parse_list
 from experiments.provision import passthrough
+from tests.second_user import SecondUser
 
 
 @pytest.mark.parametrize(
@@ -52,6 +56,38 @@ def test_a_container_gets_no_node_that_this_process_may_not_use() -> None:
 
 def test_no_container_runs_as_root() -> None:
     assert passthrough.owner()[0] != 0
+
+
+def chosen(first: int, last: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """What is chosen for ranks of root between two ids."""
+    monkeypatch.setattr(passthrough, "UNUSED", range(first, last + 1))
+    number: int = passthrough.nobodys.__wrapped__()
+    return number
+
+
+def test_ranks_of_root_are_no_user_of_this_machine() -> None:
+    number = passthrough.nobodys()
+    assert number in passthrough.UNUSED
+    assert number not in {each.pw_uid for each in pwd.getpwall()}
+    assert number not in {each.gr_gid for each in grp.getgrall()}
+
+
+def test_a_users_own_id_is_not_given_to_ranks(
+    second_user: SecondUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Missing, match="is a user, a group or a subordinate id"):
+        chosen(second_user.uid, second_user.uid, monkeypatch)
+
+
+def test_an_id_that_a_user_may_take_in_a_namespace_is_not_given_to_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "subuid").write_text("someone:60000:1000\n# a remark\nbroken:x:1\n")
+    (tmp_path / "subgid").write_text("other:61001:2\n")
+    files = (tmp_path / "subuid", tmp_path / "subgid", tmp_path / "none")
+    monkeypatch.setattr(passthrough, "SUBORDINATE", files)
+    monkeypatch.setattr(passthrough, "_is_known", lambda number: number == 61000)
+    assert chosen(60706, 61183, monkeypatch) == 61003
 
 
 def test_a_guests_container_gets_the_whole_machine_as_it_comes_up() -> None:

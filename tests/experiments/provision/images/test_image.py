@@ -5,15 +5,16 @@ from pathlib import Path
 import docker
 import pytest
 
+from experiments.environments.profiles import CONTAINER_USER
 from experiments.provision.engines.engine import EngineMissing
-from experiments.provision.images import building
+from experiments.provision.images import base_image, building
 from experiments.provision.images import image as image_provision
 from experiments.provision.images.base_image import Base
 from experiments.provision.images.building import ImageBuildFailed
 from experiments.provision.images.image import Image
 from experiments.provision.wheels.wheelhouse import Wheelhouse
 
-BASE = Base("debian:bookworm-slim", "sha256:base", "3.11")
+BASE = Base("debian:bookworm-slim", "sha256:base", "3.11", "debian@sha256:served")
 WHEELS = Wheelhouse(Path("/w"), (Path("/w/a-1-py3-none-any.whl"), Path("/w/b-2.whl")), "wheels")
 RANK = (
     "from mpi4py import MPI; import numpy; import hbmcomm, experiments.programs.harness; "
@@ -42,7 +43,7 @@ def test_the_build_is_asked_for_exactly_this(torch, target, more):
     assert options == {
         "tag": "hbmcomm:openmpi",
         "target": target,
-        "buildargs": {"BASE": "debian:bookworm-slim", "MPI": "openmpi"} | more,
+        "buildargs": {"BASE": "debian@sha256:served"} | more,
         "labels": {
             "org.opencontainers.image.revision": "0123abc-dirty",
             "hbmcomm.wheelhouse": "wheels",
@@ -51,9 +52,31 @@ def test_the_build_is_asked_for_exactly_this(torch, target, more):
             "hbmcomm.mpi": "openmpi",
             "hbmcomm.python": "3.11",
             "hbmcomm.base": "debian:bookworm-slim",
+            "hbmcomm.base.digest": "debian@sha256:served",
         },
         "network_mode": "host",
     }
+
+
+@pytest.mark.parametrize(
+    ("reference", "served", "digest"),
+    [
+        ("debian:bookworm-slim", ["mirror/debian@sha256:1", "debian@sha256:2"], "debian@sha256:2"),
+        ("debian", ["docker.example.org/library/debian@sha256:1"], "served"),
+        ("host:5000/base", ["host:5000/base@sha256:1"], "served"),
+        ("base@sha256:2", ["base@sha256:1", "base@sha256:2"], "base@sha256:2"),
+        ("hbmcomm-base:bookworm", [], ""),
+    ],
+)
+def test_a_base_is_pinned_by_the_digest_of_its_own_repository(reference, served, digest):
+    wanted = served[0] if digest == "served" else digest
+    assert base_image.digest_of(reference, served) == wanted
+
+
+def test_a_base_that_no_registry_serves_is_named_by_its_id():
+    made_here = replace(BASE, digest="")
+    options = image_provision.build_options("hbmcomm:impi", "impi", made_here, WHEELS, "inputs", "")
+    assert options["buildargs"]["BASE"] == "sha256:base"
 
 
 def test_each_checkout_knows_its_own_images() -> None:
@@ -159,7 +182,7 @@ def test_the_image_says_what_went_into_it_and_runs_as_nobody_important(engine, i
     assert found.labels["hbmcomm.mpi"] == "openmpi"
     assert found.labels["org.opencontainers.image.revision"]
     assert len(found.labels["hbmcomm.wheelhouse"]) == 64
-    assert found.attrs["Config"]["User"] == "1000:1000"
+    assert found.attrs["Config"]["User"] == f"{CONTAINER_USER}:{CONTAINER_USER}"
 
 
 @pytest.mark.container

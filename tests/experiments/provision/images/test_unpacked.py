@@ -1,7 +1,10 @@
 """The image as a folder: complete or not there, and remade when the image is another one."""
 
 import io
+import os
+import stat
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +15,7 @@ import requests
 from experiments.model.errors import Missing
 from experiments.provision.images import unpacked
 from experiments.provision.images.image import Image
+from tests.second_user import SecondUser
 
 IMAGE = Image("hbmcomm:openmpi", "sha256:1", "base", "3.11", "openmpi", "inputs", False)
 
@@ -23,6 +27,26 @@ def archive(**files: str) -> bytes:
             member = tarfile.TarInfo(name.replace("_", "/"))
             member.size, member.uid = len(text), 4321
             tar.addfile(member, io.BytesIO(text.encode()))
+    return packed.getvalue()
+
+
+def hostile() -> bytes:
+    """Set-user-ID and set-group-ID programs, a device that everyone may read, and a file."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, mode in (("bin/su", 0o4755), ("bin/wall", 0o2755), ("data", 0o666)):
+            member = tarfile.TarInfo(name)
+            member.mode = mode
+            tar.addfile(member)
+        if os.geteuid() == 0:  # nobody else makes one, and tar says so
+            device = tarfile.TarInfo("srv/memory")
+            device.type, device.mode, device.devmajor, device.devminor = (
+                tarfile.CHRTYPE,
+                0o666,
+                1,
+                3,
+            )
+            tar.addfile(device)
     return packed.getvalue()
 
 
@@ -121,3 +145,22 @@ def test_a_half_made_folder_of_a_killed_driver_is_no_obstacle(
     (tmp_path / "openmpi.incoming/etc").mkdir(parents=True)
     (tmp_path / "openmpi").mkdir()  # without its stamp: killed between two steps
     assert (ensure(engine, IMAGE) / "etc/name").read_text() == "first"
+
+
+def test_an_image_brings_no_set_user_id_file_and_no_device(tmp_path: Path) -> None:
+    image = replace(IMAGE, id="sha256:hostile")
+    tree = ensure(Engine(hostile=hostile()), image)
+    modes = {path.relative_to(tree): path.lstat().st_mode for path in tree.rglob("*")}
+    files = {str(path): stat.S_IMODE(mode) for path, mode in modes.items() if stat.S_ISREG(mode)}
+    assert files == {"bin/su": 0o755, "bin/wall": 0o755, "data": 0o644}
+    assert not [mode for mode in modes.values() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]
+
+
+def test_another_user_reaches_no_unpacked_file(
+    engine: Engine, second_user: SecondUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as place:  # tmp_path is root's alone
+        Path(place).chmod(0o755)
+        monkeypatch.setattr(unpacked, "TREES", Path(place) / "unpacked")
+        file = ensure(engine, IMAGE) / "etc/name"
+        assert second_user.run(["cat", file]).stderr.endswith("Permission denied\n")

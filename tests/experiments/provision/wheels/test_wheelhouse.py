@@ -1,4 +1,5 @@
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from experiments.model.checkout import ROOT
 from experiments.model.errors import Missing
 from experiments.provision.packages import distro_releases
 from experiments.provision.wheels import wheelhouse
+from experiments.provision.wheels.wheelhouse import Wheelhouse
 
 PIP = [sys.executable, "-m", "pip"]
 PINNED = [
@@ -18,6 +20,7 @@ PINNED = [
     "--no-build-isolation",
 ]
 FOLDER = Path("/wheels")
+DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()
 
 
 @pytest.fixture
@@ -163,3 +166,47 @@ def test_a_torch_for_cpus_that_pip_cannot_find_is_named_with_what_to_do(tmp_path
     for words in ("install torch", "wheel for CPUs", "PIP_FIND_LINKS"):
         assert words in str(caught.value)
     assert not list((tmp_path / "wheelhouse").iterdir())
+
+
+def tiny_wheel(folder: Path, text: str) -> Path:
+    """A distribution of one module."""
+    folder.mkdir(exist_ok=True)
+    wheel = folder / "tiny_one-1.5+cpu-py3-none-any.whl"
+    info = "tiny_one-1.5+cpu.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tiny_one.py", text)
+        archive.writestr(
+            f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-one\nVersion: 1.5+cpu\n"
+        )
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    return wheel
+
+
+def test_pip_installs_the_listed_wheels_and_none_that_was_exchanged(tmp_path):
+    """As the Dockerfile has it."""
+    house = tmp_path / "wheelhouse"
+    wheel = tiny_wheel(house, "x = 1\n")
+    (house / wheelhouse.LIST).write_text(wheelhouse.listed([wheel]))
+    options = re.search(r"--no-index .*?requirements\.txt", DOCKERFILE, re.DOTALL)[0]
+    words = options.replace("\\\n", " ").replace("/wheelhouse", str(house)).split()
+    command = [*PIP, "install", "-q", "--target", tmp_path / "installed", *words]
+    subprocess.run(command, check=True)
+    assert (tmp_path / "installed" / "tiny_one.py").read_text() == "x = 1\n"
+    tiny_wheel(house, "x = 2\n")
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode and "DO NOT MATCH THE HASHES" in refused.stderr
+
+
+def test_every_wheel_of_the_image_comes_by_its_hash():
+    installs = re.findall(r"pip install .*?(?= && |\n[A-Z])", DOCKERFILE, re.DOTALL)
+    assert len(installs) == 2
+    assert all("--require-hashes --requirement" in each for each in installs)
+
+
+def test_the_list_goes_with_the_wheels_and_nothing_where_there_are_none():
+    house = Wheelhouse(FOLDER, (FOLDER / "a-1-py3-none-any.whl",), "hash")
+    assert house.files == (*house.wheels, FOLDER / "requirements.txt")
+    assert Wheelhouse(Path(), (), "").files == ()

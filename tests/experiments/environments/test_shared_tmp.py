@@ -1,0 +1,59 @@
+"""Ranks take nothing from the machine's /tmp: no settings of an MPI, and no module of Python."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from experiments.environments.cluster.contained import Contained
+from experiments.environments.docker import FOLDER
+from experiments.environments.profiles import Machine
+from experiments.environments.trees import Userland
+from experiments.model.environment import CONTAINERS
+from tests.launched import LAUNCH
+
+PROGRAMS = ("sh", "env", "ls")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A few programs of this machine as an image's files, with their libraries."""
+    made = tmp_path / "tree"
+    for name in ("dev", "proc", "sys", "tmp", FOLDER.strip("/")):
+        (made / name).mkdir(parents=True)
+    files = [Path(str(shutil.which(name))) for name in PROGRAMS]
+    for file in tuple(files):
+        needs = subprocess.run(["ldd", file], capture_output=True, text=True, check=True).stdout
+        files += map(Path, re.findall(r"(/\S+) \(", needs))
+    for file in set(files):
+        copy = made / str(file).lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    return made
+
+
+def test_userland_has_a_tmp_of_its_own(tree: Path, tmp_path: Path) -> None:
+    machine = Machine("0", "0", (), 0, 0)
+    made = Userland("openmpi", tree, Path("/opt"), 2, machine).command(LAUNCH, tmp_path)
+    before = made.argv[: made.argv.index("/opt/bin/mpiexec")]
+    assert any(Path("/tmp").iterdir())
+    shown = subprocess.run(
+        [*before, "sh", "-c", "pwd; echo $HOME; ls -A /tmp $HOME"],
+        env={"HBMCOMM_LAUNCH": "test", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (shown.stdout, shown.stderr) == ("/tmp\n/tmp\n/tmp:\n\n/tmp:\n", "")
+
+
+@pytest.mark.parametrize("runtime", CONTAINERS)
+def test_ranks_on_several_hosts_have_the_launchs_folder_where_tmp_is_the_machines(
+    runtime: str,
+) -> None:
+    """Their /tmp has files of their launcher."""
+    words = Contained(runtime, Path("/image"), Path("/opt")).words("name", 2, Path("/f"), {})
+    text = " ".join((*words[0], *words[1], *words[2].values()))
+    assert "/tmp" not in text and re.search(rf"(workdir|pwd|cd|chdir)={FOLDER}( |$)", text)
