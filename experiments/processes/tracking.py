@@ -236,7 +236,8 @@ def _user_of(pid: int) -> int | None:
     """The one user of a process; None where its user IDs differ, or it has ended."""
     with contextlib.suppress(OSError):
         text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-        users = set(re.findall(r"\d+", re.findall(r"^Uid:(.*)$", text, re.MULTILINE)[0]))
+        line = re.search(r"^Uid:(.*)$", text, re.MULTILINE)
+        users = set(line[1].split() if line else [])
         return int(users.pop()) if len(users) == 1 else None
     return None
 

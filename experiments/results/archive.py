@@ -79,7 +79,7 @@ def archive(folder: Path, drawn: Path, out: Path, say: Callable[[str], None] = p
         if left_out:
             say(
                 f"left out of the archive, which takes plain files of {folder} alone and not what "
-                f"links lead to: {', '.join(left_out)}"
+                f"links lead to: {', '.join(map(repr, left_out))}"
             )
         file.seek(0)
         return hashlib.file_digest(file, "sha256").hexdigest()
