@@ -110,7 +110,7 @@ def mapped() -> set[Path]:
 
 def marked(mark: str) -> set[str]:
     """Identities of living processes that carry the mark, or one that begins with it."""
-    return _with_variable(MARK, mark)
+    return _with_variable(MARK, mark, in_containers=True)
 
 
 def terminate_marked(mark: str, patience: float) -> int:
@@ -198,11 +198,14 @@ def remove_segments(before: set[Path]) -> None:
             time.sleep(SCAN)
 
 
-def carrying(name: str) -> dict[str, str]:
+def carrying(name: str, in_containers: bool = False) -> dict[str, str]:
     """An environment variable of each living process that has it, by identity; not of this one.
 
-    Any user can set it. So only processes of this user count, and of root's those of users that
-    this machine does not have: ranks in containers.
+    Any user can set it, so only processes of this user count.
+
+    Args:
+        in_containers: whether root's ranks in containers count as well, which are of a user that
+            this machine does not have.
     """
     found, begun = {}, f"{name}=".encode()
     for path in Path("/proc").glob("[0-9]*/environ"):
@@ -211,7 +214,8 @@ def carrying(name: str) -> dict[str, str]:
             for each in path.read_bytes().split(b"\0"):  # empty of a process that has ended
                 if pid != os.getpid() and each.startswith(begun):
                     process, user = identity(pid), _user_of(pid)
-                    if process and user is not None and _is_ours(user):
+                    own = user == os.geteuid() or (in_containers and _is_ours(user))
+                    if process and own:
                         found[process] = each.removeprefix(begun).decode(errors="replace")
     return found
 
@@ -242,9 +246,9 @@ def _user_of(pid: int) -> int | None:
     return None
 
 
-def _is_ours(user: int) -> bool:
+def _is_ours(user: int | None) -> bool:
     """Whether a user is this process's, or of its containers: root gives these one of nobody."""
-    if user == os.geteuid() or os.geteuid() != 0:
+    if user is None or user == os.geteuid() or os.geteuid() != 0:
         return user == os.geteuid()
     try:
         pwd.getpwuid(user)
@@ -253,11 +257,11 @@ def _is_ours(user: int) -> bool:
     return False
 
 
-def _with_variable(name: str, value: str) -> set[str]:
+def _with_variable(name: str, value: str, in_containers: bool = False) -> set[str]:
     """Living processes except this one."""
     return {
         process
-        for process, found in carrying(name).items()
+        for process, found in carrying(name, in_containers).items()
         if found == value or found.startswith(f"{value}.")
     }
 

@@ -71,8 +71,10 @@ def test_a_process_of_another_user_with_the_mark_counts_for_nothing(
 def test_roots_ranks_in_a_container_run_as_nobody_and_are_ended() -> None:
     mark = tracking.new_mark()
     words = ["setpriv", f"--reuid={NOBODYS}", f"--regid={NOBODYS}", "--clear-groups", *CARRIER]
-    with carrier(words, **{tracking.MARK: mark}) as process:
+    variables = {tracking.MARK: mark, tracking.DAEMON: tracking.own_mark()}
+    with carrier(words, **variables) as process:
         assert not tracking.is_own(process.pid)
+        assert tracking.daemon_of_ours(process.pid) == ""  # no engine runs so
         tracking.end_marked(mark)
         assert process.wait(5)
 
