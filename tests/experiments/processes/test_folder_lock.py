@@ -1,5 +1,6 @@
 """A results folder has one driver; a killed one's guard is waited for, a living one is not."""
 
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -180,15 +181,13 @@ def test_a_lock_from_elsewhere_ends_no_process_of_another_driver(
     driver = tracking.identity(os.getpid())
     ranks = os.environ | {tracking.MARK: tracking.new_mark()}
     forged = {"place": folder_lock.pid_namespace(), "host": "", "segments": []}
-    with subprocess.Popen(["sleep", "600"], env=ranks) as rank:
+    with subprocess.Popen(["sleep", "600"], env=ranks) as rank, contextlib.ExitStack() as stack:
+        stack.callback(rank.kill)
         for number, mark in enumerate((driver, str(os.getpid()), f"{driver}.0")):
             folder = tmp_path / str(number)
             folder.mkdir()
-            lock = folder_lock.FolderLock(
-                folder, os.open(folder / ".driver", os.O_RDWR | os.O_CREAT)
-            )
-            lock.note(driver="7.77", mark=mark, **forged)
-            os.close(lock.descriptor)
+            descriptor = os.open(folder / folder_lock.NAME, os.O_RDWR | os.O_CREAT)
+            folder_lock.FolderLock(folder, descriptor).note(driver="7.77", mark=mark, **forged)
+            os.close(descriptor)
             with watchdog.watching(folder, print):
                 assert rank.poll() is None
-        rank.kill()

@@ -24,11 +24,13 @@ def carrier(words: list[str], **variables: str) -> Iterator["subprocess.Popen[by
     """A process with variables, which runs."""
     environment = {"PATH": os.environ["PATH"], **variables}
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as process:
-        assert process.stdout
-        process.stdout.readline()
-        wait_for(lambda: tracking.name(process.pid) == "sleep", "program")
-        yield process
-        process.kill()
+        try:
+            assert process.stdout
+            process.stdout.readline()
+            wait_for(lambda: tracking.name(process.pid) == "sleep", "program")
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_mark_of_this_user_is_found_and_ended() -> None:
