@@ -17,7 +17,6 @@ from experiments.emulation.hosts.keepers import HostsRefused
 from experiments.emulation.hosts.plan import Plan
 from experiments.processes import tracking
 from tests.awaiting import wait_for
-from tests.second_user import SecondUser
 from tests.starting import MakeHosts
 
 ROOT = Path(__file__).parents[4]
@@ -63,7 +62,9 @@ def test_hosts_stay_are_seen_and_are_ended(lasting_hosts: Hosts) -> None:
         lasting.named(NAME)
 
 
-def test_a_process_that_calls_itself_a_host_is_none(lasting_hosts: Hosts) -> None:
+def test_a_process_that_calls_itself_a_host_is_none(
+    lasting_hosts: Hosts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """It could take the place of a host: what is run there would find that process's files."""
     claims = (f"{NAME}/n1", f"{NAME}/n3", "default/n1")
     words = [*("unshare", "--pid", "--mount-proc", "--fork", "--kill-child"), "sleep", "600"]
@@ -77,19 +78,13 @@ def test_a_process_that_calls_itself_a_host_is_none(lasting_hosts: Hosts) -> Non
         sets = lasting.running()
         assert sets[NAME].enter("n1") == lasting_hosts.enter("n1")
         assert (sets[NAME].names, "default" in sets) == (["n1", "n2"], False)
-
-
-def test_records_that_another_user_could_write_count_for_nothing(
-    lasting_hosts: Hosts, second_user: SecondUser, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    copy = shutil.copytree(keepers.RECORDS, tmp_path / "records")
-    monkeypatch.setattr(keepers, "RECORDS", copy)
+    records = shutil.copytree(keepers.RECORDS, tmp_path / "records")
+    monkeypatch.setattr(keepers, "RECORDS", records)
     assert NAME in keepers.all_found()
-    os.chown(copy, second_user.uid, second_user.gid)
-    assert keepers.all_found() == {}
-    os.chown(copy, 0, 0)
-    copy.chmod(0o777)
-    assert keepers.all_found() == {}
+    for mode, owner in ((0o700, 1), (0o777, 0)):  # another user could have written them
+        records.chmod(mode)
+        os.chown(records, owner, owner)
+        assert keepers.all_found() == {}
 
 
 def test_nothing_is_left_of_hosts_whose_making_is_killed(hosts: MakeHosts) -> None:
