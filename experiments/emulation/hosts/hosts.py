@@ -143,6 +143,7 @@ class Hosts:
     def end(self) -> None:
         """End all hosts, whoever made them; nothing of them is left then."""
         self.kill(CONTROLLER)
+        keepers.forget(self.name)
 
     def wire(self, plan: Plan) -> None:
         """Link the hosts to the switch, as planned."""

@@ -125,6 +125,11 @@ def end(name: str, process: Process) -> None:
     except subprocess.TimeoutExpired:
         process.kill()  # --kill-child: the switch ends with it
         process.wait()
+    forget(name)
+
+
+def forget(name: str) -> None:
+    """Remove the record of a set that has ended."""
     (RECORDS / name).unlink(missing_ok=True)
 
 
