@@ -129,25 +129,29 @@ def print_manifest(choices: Choices, image: str, out: str, time: str) -> None:
     print(clusters.mpijob(experiment, request, image), end="")
 
 
-def resume(out: str, others: tuple[str | bool, ...], dry_run: bool, time: str = "") -> None:
+def resume(out: str, choices: Choices, mpijob: str, dry_run: bool, time: str = "") -> None:
     """Complete a campaign as it was begun, or print what that would start.
 
     Args:
         out: its results folder; "": the newest.
-        others: values of the flags that do not go with --resume.
+        choices: other flags than those that confirm what programs run do not go with --resume.
+        mpijob: nor does this one.
         time: limit of its new job, where it was begun in one.
     """
-    if any(others):
+    others = [text for flag, text in choices.flags.items() if flag not in campaign_file.AGAIN]
+    if any((*others, choices.emulate_hbw, mpijob)):
         raise ExperimentsError("--resume goes on as the campaign began; drop the other flags")
+    again = {flag: choices.flags[flag] for flag in campaign_file.AGAIN}
+    again["python"] = again["python"] and str(Path(again["python"]).absolute())
     folder = Path(out) if out else newest()
-    if clusters.resume(folder, time, dry_run):
+    if clusters.resume(folder, time, dry_run, again):
         return
     if dry_run:
-        begun = campaign_file.read(folder)
+        begun = campaign_file.read(folder, **again)
         lines = campaign.dry_run(begun, begun.unfinished())
         print("\n".join(lines) or f"the campaign in {folder} is complete; nothing to start")
         return
-    _finish(campaign.resume(folder, Stages()), folder)
+    _finish(campaign.resume(folder, Stages(), **again), folder)
 
 
 def _finish(failures: list[str], folder: Path) -> None:

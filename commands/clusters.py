@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.cluster import allocation, jobs, sites, states
@@ -74,19 +74,23 @@ def mpijob(experiment: Experiment, request: Request, image: str) -> str:
     return manifest(pods, header | {"machine": {}, "pods": image}, planned.launches)
 
 
-def resume(out: Path, time: str, dry_run: bool) -> bool:
+def resume(out: Path, time: str, dry_run: bool, again: Mapping[str, str]) -> bool:
     """Go on in a new job with a campaign that was begun in one.
+
+    Args:
+        again: as campaign_file.read() takes it.
 
     Returns:
         False where there is nothing to submit: it needs no cluster, this process holds an
         allocation, or all is measured.
     """
-    begun = campaign_file.read(out)
+    begun = campaign_file.read(out, **again)
     on_cluster = begun.experiment.on_cluster and not allocation.held(os.environ)
     if not on_cluster or not begun.unfinished():
         return False
     folder = out.absolute()
-    site, job = _job(begun, folder, time, ["--resume"])
+    confirmed = [word for flag, text in again.items() if text for word in (f"--{flag}", text)]
+    site, job = _job(begun, folder, time, ["--resume", *confirmed])
     if dry_run:
         _show(site, job)
     else:

@@ -64,7 +64,7 @@ def archive(results: str | None, out: str, data_only: bool) -> None:
                 if (folder / "campaign.json").is_file():  # a bench has no page
                     write_report(folder, figures)
         with stages.stage("archive"):
-            digest = archives.archive(folder, figures, target)
+            digest = archives.archive(folder, figures, target, stages.say)
     print(f"{digest}  {target}")
 
 

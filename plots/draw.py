@@ -190,7 +190,7 @@ def write(path: Path, content: bytes) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as temporary:
-            temporary.write_bytes(content)
+            temporary.write(content)
     except OSError as error:
         raise PlotsError(
             f"{path} cannot be written ({error.strerror}); free some space or name another --out"

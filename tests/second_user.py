@@ -3,8 +3,10 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,3 +57,11 @@ def second_user() -> Iterator[SecondUser]:
         yield SecondUser(name, uid, gid)
     finally:
         subprocess.run(["userdel", name], capture_output=True, check=False)
+
+
+@pytest.fixture
+def shared_by_users() -> Iterator[Path]:
+    """A folder of this user that others can enter; tmp_path is within one that they cannot."""
+    with tempfile.TemporaryDirectory(prefix="hbmcomm-users-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)

@@ -164,6 +164,21 @@ def _packages(path: Path) -> set[str]:
     return {each.partition(".")[0] for each in whole + parts}
 
 
+def test_what_shows_a_stored_campaign_starts_no_program() -> None:
+    """A results folder may come from anyone, and names programs."""
+    starting = {"subprocess", "multiprocessing", "pty"}
+    readers = [
+        module
+        for module in modules()
+        if module.startswith(("experiments.analysis", "experiments.results", "plots"))
+        if module != "plots.site"
+    ]
+    assert len(readers) > 80
+    found = {module for module in readers if _packages(modules()[module]) & starting}
+    starters = {"experiments.processes.captured", "experiments.processes.background"}
+    assert found | {module for module in readers if imports()[module] & starters} == set()
+
+
 def test_a_circle_is_seen() -> None:
     assert set(circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == {"a", "b", "c"}
 

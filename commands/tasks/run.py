@@ -19,7 +19,8 @@ from experiments.model.environment import ENVIRONMENTS
         "sizes": "bytes per rank: 1KiB:64MiB, 1KiB:64MiB:4 (factor 4) or 1KiB,1MiB",
         "blocks": "paired repetitions",
         "out": "results folder (default: results/<experiment>-<time>)",
-        "resume": "complete the campaign in --out (default: the newest), as it was begun",
+        "resume": "complete the campaign in --out (default: the newest), as it was begun; a "
+        "--python, --site or --base is given again",
         "dry_run": "print every command, how long and how much memory; start nothing",
         "emulate_hbw": "emulate HBM on ordinary memory where there is none; results say so",
         "mpi": "of openmpi,mpich,impi, or all (default: the experiment's)",
@@ -81,7 +82,7 @@ def run(
     flags |= {"seed": seed, "python": python}
     choices = campaigns.Choices(flags, emulate_hbw)
     if resume:
-        campaigns.resume(out, (*flags.values(), emulate_hbw, mpijob), dry_run, time)
+        campaigns.resume(out, choices, mpijob, dry_run, time)
     elif mpijob:
         campaigns.print_manifest(choices, mpijob, out, time)
     else:

@@ -6,11 +6,12 @@ of the OSU Micro-Benchmarks hold what those print with `--full`.
 """
 
 import importlib
+import io
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 import pandas as pd
@@ -81,8 +82,9 @@ def export(campaign: Campaign, form: str, out: Path | None, raw: bool = False) -
         if form == "parquet":
             _write_parquet(_parts(campaign, raw), campaign, temporary)
         else:
-            with temporary.open("w", encoding="utf-8", newline="") as file:
-                _write_text(campaign, form, file, raw)
+            file = io.TextIOWrapper(temporary, encoding="utf-8", newline="")
+            _write_text(campaign, form, file, raw)
+            file.detach()  # flushes
 
 
 def _parts(campaign: Campaign, raw: bool) -> Iterator[pd.DataFrame]:
@@ -98,7 +100,7 @@ def _write_text(campaign: Campaign, form: str, file: TextIO, raw: bool) -> None:
         part.to_csv(file, index=False, header=number == 0, lineterminator="\n")
 
 
-def _write_parquet(parts: Iterator[pd.DataFrame], campaign: Campaign, out: Path) -> None:
+def _write_parquet(parts: Iterator[pd.DataFrame], campaign: Campaign, out: BinaryIO) -> None:
     """One row group per part; the schema's metadata holds campaign.json."""
     try:
         arrow, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))

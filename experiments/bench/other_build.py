@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-from experiments.model.checkout import BUILD
+from experiments.model.checkout import OTHER_BUILDS
 from experiments.model.errors import ExperimentsError
 from experiments.processes import scratch
 from experiments.processes.captured import captured
@@ -19,7 +19,6 @@ from experiments.processes.digest import digest
 from experiments.provision.images import image
 
 PACKAGE = "hbmcomm"
-COPIES = BUILD / "against"
 MAKING = ("setup.py", "pyproject.toml", "README.md", "LICENSE")
 """What a checkout is compiled with, beside the package: pyproject.toml names the last two."""
 CORE = "_native/_core*.so"
@@ -31,7 +30,9 @@ class OtherBuildMissing(ExperimentsError):
     """There is no other build in the folder that was named."""
 
 
-def prepare(folder: Path, say: Callable[[str], None], copies: Path = COPIES) -> tuple[str, Path]:
+def prepare(
+    folder: Path, say: Callable[[str], None], copies: Path = OTHER_BUILDS
+) -> tuple[str, Path]:
     """Copy the library's package from a checkout or an installed tree; compile what has no core.
 
     Args:

@@ -75,7 +75,7 @@ def _in_container(container: str, line: str) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _end)
-    mark = f"{os.environ.get(tracking.MARK) or tracking.identity(os.getpid())}.{container}"
+    mark = f"{os.environ.get(tracking.MARK) or tracking.own_mark()}.{container}"
     api: Any = docker.from_env().api
     try:
         made = api.exec_create(container, ["sh", "-c", line], environment={tracking.MARK: mark})

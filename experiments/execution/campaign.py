@@ -62,12 +62,15 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
         return _measure(campaign, found, lock, stages)
 
 
-def resume(out: Path, stages: Stages) -> list[str]:
+def resume(out: Path, stages: Stages, **again: str) -> list[str]:
     """Complete the campaign in a results folder as it was begun; what failed in a container.
 
     Nothing is started for a campaign that is complete.
+
+    Args:
+        again: as campaign_file.read() takes it.
     """
-    campaign = campaign_file.read(out)
+    campaign = campaign_file.read(out, **again)
     if not campaign.unfinished():
         stages.say(f"the campaign in {out} is complete; draw it: ./inv report --results {out}")
         return []

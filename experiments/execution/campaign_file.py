@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -12,17 +13,31 @@ from typing import Any
 
 import hbmcomm
 from experiments.catalogue import spec
+from experiments.cluster import sites
 from experiments.emulation import description
+from experiments.model.checkout import OTHER_BUILDS
+from experiments.model.contender_names import OTHER_PACKAGE
+from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
 from experiments.model.launch import Block, Launch
+from experiments.processes import ownership
 from experiments.programs.machine import facts
-from experiments.provision.images import image
+from experiments.provision.images import base_image, image
 from experiments.results import store
 from experiments.schedule.blocks import schedule
 
 DRY_RUN = "dry-run"
+ELSEWHERE = "measure again into another --out"
 HBM_VARIABLES = ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES")
 """Where a user says that HBM is, to memkind and to us; every arm has them."""
+VARIABLES = {
+    **dict.fromkeys(HBM_VARIABLES, r"[\w,:-]*"),
+    OTHER_PACKAGE: rf"{re.escape(str(OTHER_BUILDS))}/[0-9a-f]+/hbmcomm",
+}
+"""The variables that a campaign gives its ranks, and the form of their values."""
+AGAIN = {"python": ("",), "site": ("",), "base": (base_image.AUTO, base_image.BOOTSTRAP)}
+"""Flags that choose what programs run, each with the values that choose none of another user's. A
+user gives another value again for --resume: campaign.json may be of anyone."""
 
 
 @dataclass(frozen=True)
@@ -135,18 +150,62 @@ def plan(experiment: Experiment, request: Request) -> Campaign:
     return replace(make(experiment, request), seed=request.seed or 0, id=DRY_RUN)
 
 
-def read(out: Path) -> Campaign:
+def read(out: Path, **again: str) -> Campaign:
     """The campaign of a results folder, as it was begun.
 
+    Args:
+        again: values of the flags AGAIN, which must be those that it was begun with.
+
     Raises:
-        ResultsError: the folder holds none; SpecError: this machine cannot measure it.
+        ResultsError: the folder holds none, or names what this version runs for nobody.
+        ExperimentsError: the folder is another user's.
+        SpecError: this machine cannot measure it.
     """
     stored = store.read_header(out)
+    ownership.refuse_others(out)
+    for key, harmless in AGAIN.items():
+        _refuse_unconfirmed(out, key, stored.get(key, harmless[0]), again.get(key, ""))
+    _refuse_unknown(out, stored["variables"])
     experiment = spec.from_dict(stored["experiment"], f"{out}/campaign.json")
-    places = {key: stored[key] for key in ("base", "site", "python") if key in stored}
+    places = {key: stored[key] for key in AGAIN if key in stored}
     begun = Request(out, **places)
     name, variables = stored.get("id", ""), stored["variables"]
     return Campaign(experiment, begun, stored["seed"], name, variables, stored)
+
+
+def _refuse_unconfirmed(out: Path, flag: str, begun: object, given: str) -> None:
+    """Refuse what a campaign was begun with and the user does not ask for again."""
+    usual = begun in AGAIN[flag] or (flag == "site" and begun == _only_site())
+    if given == begun or (usual and not given):
+        return
+    if begun in AGAIN[flag]:
+        raise store.ResultsError(
+            f"--{flag} {given} was given, and {out} was begun without it; drop --{flag}"
+        )
+    raise store.ResultsError(
+        f"{out} was begun with --{flag} {begun!r}, and a file alone does not choose what runs: if "
+        f"that is yours, give it again: ./inv run --resume --out {out} --{flag} {begun!r}"
+    )
+
+
+def _only_site() -> str:
+    """The site that is taken where none is named; "" where one must be."""
+    try:
+        return sites.load("", sites.path())[0]
+    except ExperimentsError:
+        return ""
+
+
+def _refuse_unknown(out: Path, variables: object) -> None:
+    """Refuse variables for ranks that no campaign of this checkout has."""
+    if not isinstance(variables, Mapping):
+        raise store.ResultsError(f"{out}/campaign.json: variables is no table; {ELSEWHERE}")
+    for name, value in variables.items():
+        if name not in VARIABLES or not re.fullmatch(VARIABLES[name], str(value)):
+            raise store.ResultsError(
+                f"{out}/campaign.json gives every rank the variable {name!r} with {value!r}, which "
+                f"no campaign of this checkout does; {ELSEWHERE}"
+            )
 
 
 def _hbm_variables(experiment: Experiment) -> dict[str, str]:

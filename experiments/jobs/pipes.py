@@ -14,6 +14,7 @@ from pathlib import Path
 from experiments.programs.measure.lines import ANSWERS, pipe_of
 
 ANSWER_BYTES = 65536
+PRIVATE = 0o600  # a reader takes orders from the rank that they are for
 
 
 class Pipes(contextlib.ExitStack):
@@ -25,7 +26,7 @@ class Pipes(contextlib.ExitStack):
         self._paths = [place / pipe_of(rank) for rank in range(ranks)]
         self._orders: list[int] = []
         for path in (*self._paths, place / ANSWERS):
-            os.mkfifo(path)
+            os.mkfifo(path, PRIVATE)
         # For writing too: it is then never at its end, whichever rank ends.
         self._answers = os.open(place / ANSWERS, os.O_RDWR | os.O_NONBLOCK)
         self.callback(os.close, self._answers)

@@ -9,21 +9,25 @@ import errno
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from experiments.model.errors import ExperimentsError
-from experiments.processes import tracking
+from experiments.processes import ownership, tracking
 
 NAME = ".driver"  # of the lock file in a results folder
+MODE = 0o755  # of a results folder, whatever the umask: nobody else writes there
 PATIENCE = 120.0  # seconds that a watchdog may take: an engine alone gets 30 to end
 NOTE_PATIENCE = 1.0  # seconds between a driver's lock and its first note
 POLL = 0.05  # seconds
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # of a file system without locks
 
 Facts = dict[str, Any]
+FORMS = {"driver": r"\d+\.\d+", "mark": r"\d+\.\d+\.[0-9a-f]+"}
+"""What notes that processes are found by look like; one of another form is left out."""
 
 
 class FolderLock:
@@ -40,13 +44,17 @@ class FolderLock:
     def facts(self) -> Facts:
         """The holders' notes. Not empty in a new lock if a driver and its watchdog were killed.
 
-        Later lines replace earlier ones; one that a kill cut short is left out.
+        Later lines replace earlier ones; one that a kill cut short is left out. Notes without a
+        driver are none.
         """
         found: Facts = {}
         for line in os.pread(self.descriptor, os.fstat(self.descriptor).st_size, 0).splitlines():
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, TypeError):
                 found |= json.loads(line)
-        return found
+        wrong = {key for key in FORMS if not re.fullmatch(FORMS[key], str(found.get(key, "")))}
+        if "driver" in wrong:
+            return {}
+        return {key: value for key, value in found.items() if key not in wrong}
 
     def note(self, **facts: Any) -> None:
         """Add facts of types that JSON has; a later value of a name replaces an earlier one."""
@@ -70,13 +78,15 @@ def take(folder: Path, say: Callable[[str], None]) -> FolderLock:
     """Lock a results folder, made if it is missing; waits for the watchdog of a killed driver.
 
     Raises:
-        ExperimentsError: naming the other driver and what to do.
+        ExperimentsError: naming the other driver and what to do; the folder or the lock is
+            another user's.
     """
     made = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(MODE, parents=True, exist_ok=True)
+    ownership.refuse_others(folder)
     path, began, announced = folder / NAME, time.monotonic(), False
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        descriptor = ownership.open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         lock = FolderLock(folder, descriptor, made)
         facts = lock.facts()
         if _lock(descriptor) and _leads_to(path, descriptor) and not _alive(facts):

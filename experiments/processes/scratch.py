@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
@@ -67,17 +68,23 @@ def locked(folder: Path, name: str = ".lock") -> Iterator[int]:
         The lock's descriptor: a process that inherits it holds the lock as well.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / name).open("w") as lock:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    lock = os.open(folder / name, flags, 0o666)
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock.fileno()
+        yield lock
+    finally:
+        os.close(lock)
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Remove the folders of makers that are gone."""
+    """Remove this user's folders of makers that are gone."""
     for found in parent.glob(f"{prefix}*-*"):
         made_by = found.name.removeprefix(prefix).rpartition("-")[0]
         with contextlib.suppress(FileNotFoundError, ValueError):
-            if is_gone(made_by, time.time() - found.stat().st_mtime):
+            state = found.lstat()
+            is_own = stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid()
+            if is_own and is_gone(made_by, time.time() - state.st_mtime):
                 remove(found)
 
 

@@ -4,10 +4,13 @@ A rank that ends by itself, or under a live launcher, cleans up; a killed one ca
 """
 
 import contextlib
+import functools
 import os
+import pwd
 import re
 import shutil
 import signal
+import stat
 import tempfile
 import time
 from collections.abc import Mapping
@@ -15,7 +18,7 @@ from pathlib import Path
 
 MARK = "HBMCOMM_LAUNCH"
 """Environment variable that marks the processes of one launch, in any process group. The mark of a
-launch begins with its driver's identity, which marks everything else that the driver starts."""
+launch begins with its driver's own mark, which marks everything else that the driver starts."""
 DAEMON = "HBMCOMM_DAEMON"
 """Environment variable that marks an engine that a driver started. It can serve other drivers after
 that one has ended."""
@@ -39,12 +42,17 @@ def identity(pid: int) -> str:
 
     PIDs are reused; (PID, start time) is not. A zombie has ended.
     """
+    fields = _stat(pid)
+    return f"{pid}.{fields[19]}" if fields and fields[0] != "Z" else ""
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields 3 (state) to 52 of a process as proc(5) has them, 22 its start; none where none."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ""
-    state, *rest = text.rpartition(")")[2].split()  # proc(5): fields 3 (state) to 52; 22 is start
-    return "" if state == "Z" else f"{pid}.{rest[18]}"
+        return []
+    return text.rpartition(")")[2].split()
 
 
 def lives(process: str) -> bool:
@@ -57,15 +65,33 @@ def pid_of(process: str) -> int:
     return int(process.partition(".")[0])
 
 
+def is_own(pid: int) -> bool:
+    """Whether a process is this user's: all its user IDs are this process's effective one."""
+    return _user_of(pid) == os.geteuid()
+
+
+def own_mark() -> str:
+    """The mark of this process: its identity and a secret.
+
+    Nobody else can read it, so a file that names it was written by this process.
+    """
+    return _mark_of(identity(os.getpid()))
+
+
+@functools.cache
+def _mark_of(process: str) -> str:
+    return f"{process}.{os.urandom(8).hex()}"
+
+
 def new_mark() -> str:
     """A mark for one launch of this process."""
-    return f"{identity(os.getpid())}.{time.monotonic_ns()}"
+    return f"{own_mark()}.{time.monotonic_ns()}"
 
 
 def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of an engine that this process starts, marked as its engine."""
     rest = {name: value for name, value in environment.items() if name != MARK}
-    return rest | {DAEMON: identity(os.getpid())}
+    return rest | {DAEMON: own_mark()}
 
 
 def segments() -> set[Path]:
@@ -84,7 +110,7 @@ def mapped() -> set[Path]:
 
 def marked(mark: str) -> set[str]:
     """Identities of living processes that carry the mark, or one that begins with it."""
-    return _with_variable(MARK, mark)
+    return _with_variable(MARK, mark, in_containers=True)
 
 
 def terminate_marked(mark: str, patience: float) -> int:
@@ -123,20 +149,21 @@ def remove_job_folder(launcher: int) -> None:
     thread failed to start", exit code 213). A launcher that ended by itself leaves no folder.
     A process that has this PID now may be a later launcher, with this folder.
     """
-    if identity(launcher):
-        return
-    shutil.rmtree(Path(tempfile.gettempdir(), f"ompi.{launcher}"), ignore_errors=True)
+    folder = Path(tempfile.gettempdir(), f"ompi.{launcher}")
+    with contextlib.suppress(FileNotFoundError):
+        if not identity(launcher) and _is_ours(folder.lstat().st_uid):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def end_daemons(driver: str, patience: float, used: str = "") -> int:
-    """End the engines that a driver started, and so their children; the number of engines.
+def end_daemons(mark: str, patience: float, used: str = "") -> int:
+    """End the engines that the driver of a mark started, and so their children; how many.
 
     Args:
         used: identity of an engine that other processes use, which stays.
     """
     found = {
         process
-        for process in _with_variable(DAEMON, driver)
+        for process in _with_variable(DAEMON, mark)
         if process != used and name(pid_of(process)) in DAEMONS
     }
     end(found, patience)
@@ -160,9 +187,9 @@ def remove_segments(before: set[Path]) -> None:
         is_last = time.monotonic() > deadline
         for path in added - mapped():
             with contextlib.suppress(OSError):
-                found = path.stat()
+                found = path.lstat()
                 is_old = is_last or time.time() - found.st_mtime > MAP_PATIENCE
-                if is_old and found.st_uid == os.getuid():
+                if is_old and stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
                     path.unlink()
         if is_last:
             return
@@ -171,24 +198,70 @@ def remove_segments(before: set[Path]) -> None:
             time.sleep(SCAN)
 
 
-def carrying(name: str) -> dict[str, str]:
-    """An environment variable of each living process that has it, by identity; not of this one."""
+def carrying(name: str, in_containers: bool = False) -> dict[str, str]:
+    """An environment variable of each living process that has it, by identity; not of this one.
+
+    Any user can set it, so only processes of this user count.
+
+    Args:
+        in_containers: whether root's ranks in containers count as well, which are of a user that
+            this machine does not have.
+    """
     found, begun = {}, f"{name}=".encode()
     for path in Path("/proc").glob("[0-9]*/environ"):
         pid = int(path.parent.name)
         with contextlib.suppress(OSError):
             for each in path.read_bytes().split(b"\0"):  # empty of a process that has ended
                 if pid != os.getpid() and each.startswith(begun):
-                    found[identity(pid)] = each.removeprefix(begun).decode(errors="replace")
-    found.pop("", None)
+                    process, user = identity(pid), _user_of(pid)
+                    own = user == os.geteuid() or (in_containers and _is_ours(user))
+                    if process and own:
+                        found[process] = each.removeprefix(begun).decode(errors="replace")
     return found
 
 
-def _with_variable(name: str, value: str) -> set[str]:
+def parent_of(pid: int) -> int:
+    """The PID of a process's parent; 0 where it has none here, or has ended."""
+    return int((_stat(pid) or ["", "0"])[1])
+
+
+def sharing_pids(pid: int) -> set[int]:
+    """All processes in the PID namespace of a process, that one among them."""
+    sharing, namespace = set[int](), Path(f"/proc/{pid}/ns/pid").readlink()
+    for path in Path("/proc").glob("[0-9]*/ns/pid"):
+        with contextlib.suppress(OSError):
+            other = int(path.parts[2])
+            if path.readlink() == namespace and identity(other):
+                sharing.add(other)
+    return sharing
+
+
+def _user_of(pid: int) -> int | None:
+    """The one user of a process; None where its user IDs differ, or it has ended."""
+    with contextlib.suppress(OSError):
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        line = re.search(r"^Uid:(.*)$", text, re.MULTILINE)
+        users = set(line[1].split() if line else [])
+        return int(users.pop()) if len(users) == 1 else None
+    return None
+
+
+def _is_ours(user: int | None) -> bool:
+    """Whether a user is this process's, or of its containers: root gives these one of nobody."""
+    if user is None or user == os.geteuid() or os.geteuid() != 0:
+        return user == os.geteuid()
+    try:
+        pwd.getpwuid(user)
+    except KeyError:
+        return True
+    return False
+
+
+def _with_variable(name: str, value: str, in_containers: bool = False) -> set[str]:
     """Living processes except this one."""
     return {
         process
-        for process, found in carrying(name).items()
+        for process, found in carrying(name, in_containers).items()
         if found == value or found.startswith(f"{value}.")
     }
 

@@ -26,6 +26,7 @@ from experiments.model.launch import FORMAT
 from experiments.processes.whole_file import whole_file
 from experiments.results import formats
 
+PRIVATE = 0o700  # of a launch's folder: its ranks and its driver take orders from files there
 HEADER = ("name", "experiment", "seed", "schedule")
 """What a campaign cannot be read or resumed without."""
 
@@ -36,9 +37,9 @@ class ResultsError(ExperimentsError):
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Write whole or not at all, flushed to disk."""
-    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        json.dump(values, file, indent=1, sort_keys=True)
-        file.write("\n")
+    text = json.dumps(values, indent=1, sort_keys=True)
+    with whole_file(path) as file:
+        file.write(f"{text}\n".encode())
         file.flush()
         os.fsync(file.fileno())
 
@@ -142,7 +143,8 @@ def incoming(folder: Path, name: str) -> Iterator[Path]:
     """An empty folder for one launch to write into; gone afterwards, whatever happened."""
     place = folder / "incoming" / name
     shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(mode=0o700, parents=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.mkdir(PRIVATE)
     try:
         yield place
     finally:

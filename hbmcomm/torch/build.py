@@ -29,6 +29,9 @@ _FLAGS = ["-O2", "-fvisibility=hidden", "-Wall"]
 _OLDEST = (2, 10)
 _COMPLETE = "complete"
 """A file beside a build that is complete."""
+_MODE, _OTHERS = 0o755, 0o022
+_NOBODY = Path("/proc/sys/kernel/overflowuid")
+"""The user that a namespace shows for those that it does not know: root, of an image's files."""
 
 
 class BuildFailed(HbmcommError):
@@ -59,10 +62,11 @@ def build(report: Callable[[str], object] = lambda text: print(text, file=sys.st
     """
     folder = _folder()
     library = folder / f"{folder.name}.so"
-    if (folder / _COMPLETE).exists():
-        return library
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(_MODE, parents=True, exist_ok=True)
+        _refuse_others(folder)
+        if (folder / _COMPLETE).exists():
+            return library
         opened = (folder / "building").open("w")
     except OSError as error:
         raise BuildFailed(
@@ -80,6 +84,16 @@ def build(report: Callable[[str], object] = lambda text: print(text, file=sys.st
             _compile(folder)
             (folder / _COMPLETE).touch()
     return library
+
+
+def _refuse_others(folder: Path) -> None:
+    """Refuse a build that an ordinary user other than this one could have made: it is code."""
+    state = folder.stat()
+    if state.st_uid not in (os.geteuid(), 0, int(_NOBODY.read_text())) or state.st_mode & _OTHERS:
+        raise BuildFailed(
+            f"hbmcomm.torch: another user than {os.geteuid()} can write into {folder}, which holds "
+            "its C++ part: remove it, or set TORCH_EXTENSIONS_DIR to a folder of your own"
+        )
 
 
 def _compile(folder: Path) -> None:

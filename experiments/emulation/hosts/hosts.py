@@ -105,7 +105,7 @@ class Hosts:
         if netem := self._qdiscs(name).get("netem"):
             return float(netem["delay"]["delay"])
         for pid in self._inside(name):
-            if tracking.name(pid) == relay.NAME:
+            if tracking.name(pid) == relay.NAME and tracking.is_own(pid):
                 return float(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-2])
         return 0.0
 
@@ -128,16 +128,10 @@ class Hosts:
 
     def _inside(self, name: str) -> set[int]:
         """PIDs of all in the PID namespace of a host but its keeper."""
-        keeper, found = self._keeper(name), set[int]()
+        keeper = self._keeper(name)
         if not tracking.lives(keeper.process):
-            return found
-        own = Path(f"/proc/{keeper.pid}/ns/pid").readlink()
-        for path in Path("/proc").glob("[0-9]*/ns/pid"):
-            with contextlib.suppress(OSError):
-                pid = int(path.parts[2])
-                if path.readlink() == own and tracking.identity(pid):
-                    found.add(pid)
-        return found - {keeper.pid}
+            return set()
+        return tracking.sharing_pids(keeper.pid) - {keeper.pid}
 
     def kill(self, name: str) -> None:
         """End a host as a loss of power does: all its processes, its memory, its link."""
@@ -149,6 +143,7 @@ class Hosts:
     def end(self) -> None:
         """End all hosts, whoever made them; nothing of them is left then."""
         self.kill(CONTROLLER)
+        keepers.forget(self.name)
 
     def wire(self, plan: Plan) -> None:
         """Link the hosts to the switch, as planned."""
@@ -218,11 +213,12 @@ def up(count: int, rate: str = RATE, delay: str = "") -> Iterator[Hosts]:
         SpecError: count, rate or delay cannot be.
     """
     plan = Plan(count, rate, delay)
-    hosts, process = start(plan, f"{tracking.identity(os.getpid())}-{next(_NUMBERS)}")
+    name = f"{tracking.identity(os.getpid())}-{next(_NUMBERS)}"
+    hosts, process = start(plan, name)
     try:
         yield hosts
     finally:
-        keepers.end(process)
+        keepers.end(name, process)
 
 
 def start(plan: Plan, name: str) -> tuple[Hosts, keepers.Process]:
@@ -237,7 +233,7 @@ def start(plan: Plan, name: str) -> tuple[Hosts, keepers.Process]:
         hosts = Hosts(name, made)
         hosts.wire(plan)
     except BaseException:
-        keepers.end(process)
+        keepers.end(name, process)
         raise
     return hosts, process
 

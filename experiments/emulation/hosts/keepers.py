@@ -1,10 +1,12 @@
-"""The processes that keep the namespaces of emulated hosts: started, found, ended.
+"""The processes that keep the namespaces of emulated hosts: started, recorded, found, ended.
 
 The switch's keeper is the first process of a PID namespace, and each host has one below that: when
 the keeper ends, for whatever reason, the kernel ends all that runs on any host. Namespaces live as
-long as processes in them, so nothing can be left.
+long as processes in them, so nothing can be left. Any process can call itself a host: those count
+alone that descend from a process whose start is recorded, in a folder where only root writes.
 """
 
+import contextlib
 import os
 import subprocess
 import time
@@ -14,11 +16,14 @@ from pathlib import Path
 from experiments.emulation.hosts.plan import CONTROLLER, Plan
 from experiments.environments.namespaces import KINDS
 from experiments.model.errors import Missing
-from experiments.processes import executables, tracking
+from experiments.processes import executables, folder_lock, ownership, tracking
+from experiments.processes.whole_file import whole_file
 from experiments.programs.machine.facts import status
 
 VARIABLE = "HBMCOMM_HOST"
 """Variable of a keeper: SET/HOST."""
+RECORDS = Path("/run/hbmcomm-hosts")
+"""A file for each set, with the identity of the process that all its keepers descend from."""
 SWITCH = Path(__file__).with_name("switch.sh")
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux"}
 """What it takes, and Debian's packages."""
@@ -79,21 +84,29 @@ def start(plan: Plan, name: str) -> tuple[Process, dict[str, Keeper]]:
         start_new_session=True,
         text=True,
     )
+    try:
+        _record(name, process)
+        return process, _ready(plan, name, process)
+    except BaseException:
+        end(name, process)
+        raise
+
+
+def _ready(plan: Plan, name: str, process: Process) -> dict[str, Keeper]:
+    """The keepers of a set, once all are there."""
     assert process.stdout
     awaited = set(plan.names)
     with process.stdout as output:
         while awaited:
             line = output.readline().strip()
             if line not in awaited:
-                end(process)
                 raise HostsRefused(f"the namespaces of emulated hosts cannot be made here: {line}")
             awaited.remove(line)
     deadline = time.monotonic() + PATIENCE
     while (made := all_found().get(name, {})).keys() != {CONTROLLER, *plan.names}:
         if time.monotonic() > deadline:  # the environment of a process that is at exec reads empty
-            end(process)
             raise HostsRefused(f"the hosts of {name} are not in /proc; see that it shows processes")
-    return process, made  # another look may miss one that is at exec
+    return made  # another look may miss one that is at exec
 
 
 def stay(process: Process) -> None:
@@ -103,7 +116,7 @@ def stay(process: Process) -> None:
         orders.write("stay\n")
 
 
-def end(process: Process) -> None:
+def end(name: str, process: Process) -> None:
     """End a set that this process started; nothing of it is left then."""
     assert process.stdin
     process.stdin.close()
@@ -112,15 +125,60 @@ def end(process: Process) -> None:
     except subprocess.TimeoutExpired:
         process.kill()  # --kill-child: the switch ends with it
         process.wait()
+    forget(name)
+
+
+def forget(name: str) -> None:
+    """Remove the record of a set that has ended."""
+    (RECORDS / name).unlink(missing_ok=True)
 
 
 def all_found() -> dict[str, dict[str, Keeper]]:
     """The keepers of all sets on this machine, by the sets' and the hosts' names."""
     sets: dict[str, dict[str, Keeper]] = {}
-    for process, value in tracking.carrying(VARIABLE).items():
+    begun = _recorded()
+    for process, value in tracking.carrying(VARIABLE).items() if begun else ():
         name, _, host = value.rpartition("/")
+        pid = tracking.pid_of(process)
         # its PIDs, from this PID namespace to its own; none of one that has ended
-        numbers = status(Path(f"/proc/{tracking.pid_of(process)}/status")).get("NSpid", "").split()
-        if numbers[-1:] == ["1"]:  # the parent of a keeper carries the variable as well
+        numbers = status(Path(f"/proc/{pid}/status")).get("NSpid", "").split()
+        if numbers[-1:] != ["1"]:  # the parent of a keeper carries the variable as well
+            continue
+        if name in begun and tracking.is_own(pid) and _descends(pid, begun[name]):
             sets.setdefault(name, {})[host] = Keeper(process, int(numbers[1]))
     return sets
+
+
+def _record(name: str, process: Process) -> None:
+    """Record which process a set begins with."""
+    try:
+        RECORDS.mkdir(0o700, exist_ok=True)
+        with whole_file(RECORDS / name) as file:
+            file.write(f"{folder_lock.pid_namespace()}\n{tracking.identity(process.pid)}".encode())
+    except OSError as error:
+        raise HostsRefused(
+            f"emulated hosts are recorded in {RECORDS}, which cannot be written "
+            f"({error.strerror}): see that root can write into {RECORDS.parent}"
+        ) from error
+
+
+def _recorded() -> dict[str, str]:
+    """The identity of the process that each set began with; the record of one that is gone goes."""
+    living: dict[str, str] = {}
+    if not RECORDS.is_dir() or not ownership.is_own(RECORDS):
+        return living
+    for path in RECORDS.glob("[!.]*"):
+        with contextlib.suppress(FileNotFoundError):  # the set has just ended
+            place, _, process = path.read_text(encoding="ascii").partition("\n")
+            if place == folder_lock.pid_namespace() and tracking.lives(process):
+                living[path.name] = process
+            elif place == folder_lock.pid_namespace():
+                path.unlink()
+    return living
+
+
+def _descends(pid: int, ancestor: str) -> bool:
+    """Whether a process descends from the process of an identity."""
+    while pid and pid != tracking.pid_of(ancestor):
+        pid = tracking.parent_of(pid)
+    return bool(pid) and tracking.lives(ancestor)

@@ -1,6 +1,7 @@
 """`./inv hosts`: sets of hosts that outlive the command that makes them. Each has a name.
 
-Nothing is noted in files: which sets are up, and as what, is read from their processes and links.
+Which sets are up, and as what, is read from their processes and links; a file holds no more of a
+set than the process that it began with.
 """
 
 import os

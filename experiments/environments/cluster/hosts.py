@@ -18,6 +18,9 @@ from experiments.environments.process import Process
 from experiments.model.experiment import PACKED, SPREAD
 from experiments.model.launch import Launch
 
+MODULE = ("-P", "-m", PROGRAM)
+"""Python's words for the harness. Ranks start in /tmp, where any user writes: -P imports nothing
+from there."""
 TRUSTING = {"PMIX_MCA_psec": "none"}
 """Open MPI's launcher takes ranks of another user than its own: those in a container, which sees
 only the users that root gives it."""
@@ -71,14 +74,14 @@ class OnHosts:
         """What each rank runs, and further variables of the launcher."""
         it = self.contained
         if it is None:
-            return [str(self.prefix / "bin/python"), "-m", PROGRAM, str(folder)], {}
+            return [str(self.prefix / "bin/python"), *MODULE, str(folder)], {}
         needed = of_ranks(self.flavour, it.prefix, launch.ranks, self.cores)
         named = f"{folder.parents[1].name}-{launch.name}"
         each = launch.ranks // len(self.ways.names)
         needed |= self.variables
         trusting = TRUSTING if self.flavour == "openmpi" and it.user else {}
         _, words, more = it.words(named, each, folder, needed | trusting)
-        return [*words, str(it.prefix / "bin/python"), "-m", PROGRAM, FOLDER], more | trusting
+        return [*words, str(it.prefix / "bin/python"), *MODULE, FOLDER], more | trusting
 
 
 def dealt(names: Sequence[str], ranks: int, binding: str = PACKED) -> list[str]:

@@ -85,11 +85,13 @@ def watch(folder: Path, descriptor: int) -> None:
 
 
 def _processes(facts: Facts) -> Iterator[str]:
-    if count := tracking.terminate_marked(facts["driver"], GRACE):
+    if "mark" not in facts:
+        return
+    if count := tracking.terminate_marked(facts["mark"], GRACE):
         yield f"processes: {count}"
-    tracking.end_marked(facts["driver"])
+    tracking.end_marked(facts["mark"])
     time.sleep(START)
-    tracking.end_marked(facts["driver"])
+    tracking.end_marked(facts["mark"])
 
 
 def _in_engines(facts: Facts, patience: float, settle: float) -> Iterator[str]:
@@ -145,8 +147,10 @@ def unfinished(folder: Path) -> Iterator[str]:
 
 
 def _daemons(facts: Facts) -> Iterator[str]:
+    if "mark" not in facts:
+        return
     used = dockerd.ours() if engine_refcount.in_use() else ""
-    if count := tracking.end_daemons(facts["driver"], DAEMON_GRACE, used):
+    if count := tracking.end_daemons(facts["mark"], DAEMON_GRACE, used):
         yield f"engines started for it: {count}"
 
 

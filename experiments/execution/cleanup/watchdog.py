@@ -77,14 +77,15 @@ def watching(folder: Path, say: Callable[[str], None]) -> Iterator[FolderLock]:
         if left := lock.facts():
             say(f"cleared away of a killed driver: {reaper.clear(folder, left, NO_PATIENCE, 0.0)}")
             lock.forget()
-        me = tracking.identity(os.getpid())
+        mark = tracking.own_mark()
         lock.note(
-            driver=me,
+            driver=tracking.identity(os.getpid()),
+            mark=mark,
             place=folder_lock.pid_namespace(),
             host=os.uname().nodename,
             segments=sorted(str(path) for path in tracking.segments()),
         )
-        with _watchdog(folder, lock), variable(tracking.MARK, me):
+        with _watchdog(folder, lock), variable(tracking.MARK, mark):
             try:
                 yield lock
             except KeyboardInterrupt:

@@ -36,7 +36,7 @@ def ensure(file: Path = FILE) -> Path:
     if not file.is_file() or file.read_text(encoding="utf-8") != wanted:
         file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(file) as incoming:
-            incoming.write_text(wanted, encoding="utf-8")
+            incoming.write(wanted.encode())
     return file
 
 

@@ -59,7 +59,7 @@ def ensure(client: docker.DockerClient, image: Image, progress: Callable[[str], 
         shutil.rmtree(tree, ignore_errors=True)
         incoming.rename(tree)
         with whole_file(stamp) as described:
-            described.write_text(json.dumps(asdict(image), default=str), encoding="utf-8")
+            described.write(json.dumps(asdict(image), default=str).encode())
     return tree
 
 

@@ -42,6 +42,21 @@ def test_a_host_without_a_place_is_named() -> None:
         enter.entry(["10.0.0.9", "true"], VARIABLES)
 
 
+def test_nothing_is_imported_from_the_folder_that_it_is_started_in(tmp_path: Path) -> None:
+    """A launcher starts it in /tmp, where any user can put a package of the project's name."""
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "__init__.py").write_text("print('another user was here')")
+    done = subprocess.run(
+        [enter.LAUNCHER, "10.0.0.9", "true"],
+        cwd=tmp_path,
+        env=os.environ | VARIABLES,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "" and "10.0.0.9" in done.stderr
+
+
 @pytest.fixture
 def waiting(engine: docker.DockerClient, image: Image) -> Iterator[Container]:
     """A container that waits for ranks."""

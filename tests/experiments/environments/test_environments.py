@@ -124,11 +124,12 @@ def test_in_a_container_hosts_start_ranks_by_the_mpiexec_of_this_machine(mpi: st
     while "ch-run" in argv:  # Intel MPI takes the program once for each host
         begin = argv.index("ch-run")
         end = argv.index("--", begin)
-        runtime, program = argv[begin:end], argv[end + 1 : end + 5]
+        runtime, program = argv[begin:end], argv[end + 1 : end + 6]
         assert "--join-ct=2" in runtime and runtime[-1] == "/unpacked"
         assert f"--bind={FOLDER}:/launch" in runtime
-        assert program == ["/image/bin/python", "-m", "experiments.programs.harness", "/launch"]
-        argv[begin : end + 5] = [str(PREFIX / "bin/python"), *program[1:3], str(FOLDER)]
+        harness = ["-P", "-m", "experiments.programs.harness"]
+        assert program == ["/image/bin/python", *harness, "/launch"]
+        argv[begin : end + 6] = [str(PREFIX / "bin/python"), *harness, str(FOLDER)]
     assert tuple(argv) == bare.command(launch, FOLDER).argv
 
 

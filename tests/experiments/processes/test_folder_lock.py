@@ -1,5 +1,6 @@
 """A results folder has one driver; a killed one's guard is waited for, a living one is not."""
 
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments.execution.cleanup import watchdog
 from experiments.model.errors import ExperimentsError
 from experiments.processes import folder_lock, tracking
+from tests.second_user import SecondUser
 
 
 @pytest.fixture
@@ -37,9 +40,10 @@ def test_facts_are_read_back_and_one_cut_short_is_left_out(tmp_path: Path) -> No
     taken = folder_lock.take(tmp_path, print)
     assert taken.facts() == {}
     taken.note(campaign="a", engines=[])
-    taken.note(engines=["docker"])
+    assert taken.facts() == {}  # no driver noted it
+    taken.note(driver="7.77", engines=["docker"])
     os.write(taken.descriptor, b'{"campaign": "b')
-    assert taken.facts() == {"campaign": "a", "engines": ["docker"]}
+    assert taken.facts() == {"driver": "7.77", "campaign": "a", "engines": ["docker"]}
     taken.forget()
     assert taken.facts() == {}
     taken.release()
@@ -122,3 +126,68 @@ def test_a_file_system_without_locks_still_tells_a_living_driver(
     with pytest.raises(ExperimentsError, match=f"kill {sleeper.pid}"):
         folder_lock.take(tmp_path, print)
     taken.release()
+
+
+def test_a_lock_that_is_a_link_is_refused_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    precious, folder = tmp_path / "precious", tmp_path / "out"
+    precious.write_text("as it was")
+    folder.mkdir()
+    for lead in ((folder / folder_lock.NAME).symlink_to, (folder / folder_lock.NAME).hardlink_to):
+        lead(precious)
+        with pytest.raises(ExperimentsError, match="is no plain file of user"):
+            folder_lock.take(folder, print)
+        (folder / folder_lock.NAME).unlink()
+    assert precious.read_text() == "as it was"
+
+
+def test_a_folder_that_others_can_write_into_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    folder.chmod(0o775)
+    with pytest.raises(ExperimentsError, match=f"chmod go-w {folder}"):
+        folder_lock.take(folder, print)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_new_folder_is_its_makers_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        taken = folder_lock.take(tmp_path / "out", print)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o755
+    assert os.fstat(taken.descriptor).st_mode & 0o777 == 0o600
+    taken.release()
+
+
+def test_what_another_user_owns_is_refused(tmp_path: Path, second_user: SecondUser) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    lock = folder / folder_lock.NAME
+    lock.touch()
+    os.chown(lock, second_user.uid, second_user.gid)
+    with pytest.raises(ExperimentsError, match="is no plain file of user 0"):
+        folder_lock.take(folder, print)
+    os.chown(folder, second_user.uid, second_user.gid)
+    with pytest.raises(ExperimentsError, match=f"belongs to user {second_user.uid}, and this is"):
+        folder_lock.take(folder, print)
+
+
+def test_a_lock_from_elsewhere_ends_no_process_of_another_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer sees the PID and the start of a driver, and never its mark."""
+    monkeypatch.setattr(tracking, "SHM", tmp_path)
+    driver = tracking.identity(os.getpid())
+    ranks = os.environ | {tracking.MARK: tracking.new_mark()}
+    forged = {"place": folder_lock.pid_namespace(), "host": "", "segments": []}
+    with subprocess.Popen(["sleep", "600"], env=ranks) as rank, contextlib.ExitStack() as stack:
+        stack.callback(rank.kill)
+        for number, mark in enumerate((driver, str(os.getpid()), f"{driver}.0")):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            descriptor = os.open(folder / folder_lock.NAME, os.O_RDWR | os.O_CREAT)
+            folder_lock.FolderLock(folder, descriptor).note(driver="7.77", mark=mark, **forged)
+            os.close(descriptor)
+            with watchdog.watching(folder, print):
+                assert rank.poll() is None

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments.processes import scratch
+from tests.second_user import SecondUser
 
 MAKE = """
 import sys, time
@@ -105,3 +106,22 @@ def test_what_older_inputs_made_goes_and_nothing_else(tmp_path: Path) -> None:
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == ["cp311-mpich-new", "cp311-openmpi-old", "place"]
     assert [path.name for path in (tmp_path / "place").iterdir()] == ["cp311-mpich-old"]
+
+
+def test_what_another_user_calls_so_stays(tmp_path: Path, second_user: SecondUser) -> None:
+    theirs, link = tmp_path / ".new-00000000.1.1-abc", tmp_path / ".new-00000000.1.1-abd"
+    theirs.mkdir()
+    (theirs / "file").touch()
+    os.utime(theirs, (1, 1))
+    os.chown(theirs, second_user.uid, second_user.gid)
+    link.symlink_to(theirs)
+    scratch.remove_abandoned(tmp_path, ".new-")
+    assert (theirs / "file").exists() and link.is_symlink()
+
+
+def test_a_lock_empties_no_file_that_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("as it was")
+    (tmp_path / ".lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError, match="symbolic links"), scratch.locked(tmp_path):
+        pass
+    assert (tmp_path / "precious").read_text() == "as it was"

@@ -125,9 +125,11 @@ def test_the_host_arm_runs_on_it_and_is_resumed_on_it_alone(
     (out / "launches" / f"{name}.json").unlink()
     other = {**header["python_versions"], "mpi": "MPICH 3"}
     store.write_json(out / "campaign.json", {**header, "python_versions": other})
-    assert "mpi: MPICH 3 then, MPICH" in ran(driver, "--resume", "--out", str(out), code=1)
+    again = ("--resume", "--out", str(out), "--python", str(environment))
+    assert "mpi: MPICH 3 then, MPICH" in ran(driver, *again, code=1)
     store.write_json(out / "campaign.json", header)
-    ran(driver, "--resume", "--out", str(out))
+    assert f"give it again: ./inv run --resume --out {out}" in ran(driver, *again[:3], code=1)
+    ran(driver, *again)
     for found in (first, store.read_launch(out, name)):
         assert f"{environment}/bin/python -m experiments" in found["command"]
         assert "/.mpi/mpich/bin/mpiexec -n 2" in found["command"]

@@ -100,3 +100,46 @@ def test_a_folder_that_is_not_there_and_another_ending_are_refused(folder: Path)
         archive.target(folder, Path("quick.zip"))
     with pytest.raises(ResultsError, match="there is no results folder"):
         archive.target(folder / "nowhere", None)
+
+
+def names_in(path: Path) -> set[str]:
+    with unarchive.opened(path) as found:
+        names = {str(each.relative_to(found)) for each in found.rglob("*") if each.is_file()}
+    return {name for name in names if not name.startswith("format/")}
+
+
+def test_links_pipes_and_devices_are_left_out_and_named(
+    folder: Path, drawn: Path, tmp_path: Path
+) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "key").write_text("secret")
+    (folder / "failed").symlink_to(private)
+    (folder / "more.json").symlink_to(private / "key")
+    (folder / "launches" / "below").symlink_to(private)
+    os.mkfifo(folder / "logs" / "pipe.log")
+    lines: list[str] = []
+    archive.archive(folder, drawn, tmp_path / "quick.tar.xz", lines.append)
+    assert names_in(tmp_path / "quick.tar.xz") == {*FILES, "figures/report.html", "SHA256SUMS"}
+    left_out = ("failed", "launches/below", "logs/elsewhere.log", "logs/pipe.log", "more.json")
+    assert [line.partition(": ")[2] for line in lines] == [", ".join(map(repr, left_out))]
+
+
+def test_a_folder_that_becomes_a_link_meanwhile_gives_nothing_away(
+    folder: Path, drawn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    for name in ("0000-host.log", "elsewhere.log"):
+        (private / name).write_text("secret")
+    stored = archive._stored
+
+    def then_changed(place: Path) -> list[tuple[str, Path]]:
+        entries = list(stored(place))
+        (folder / "logs").rename(folder / "before")
+        (folder / "logs").symlink_to(private)
+        return entries
+
+    monkeypatch.setattr(archive, "_stored", then_changed)
+    archive.archive(folder, drawn, tmp_path / "quick.tar.xz")
+    assert "logs/0000-host.log" not in names_in(tmp_path / "quick.tar.xz")

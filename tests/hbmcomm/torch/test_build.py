@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.second_user import SecondUser
+
 WHOLE = "the whole library"
 
 FAKE = f"""
@@ -148,6 +150,20 @@ def test_a_complete_build_is_used_from_a_folder_that_cannot_be_written_to(
     (folder / "building").mkdir(parents=True)  # cannot be opened to be written, by root either
     (folder / "complete").touch()
     assert build.build() == folder / f"{folder.name}.so"
+
+
+def test_no_code_is_loaded_that_another_user_may_have_built(
+    build: ModuleType, second_user: SecondUser
+) -> None:
+    folder = build._folder()
+    folder.mkdir(parents=True)
+    (folder / "complete").touch()
+    assert build.build() == folder / f"{folder.name}.so"
+    for mode, owner in ((0o777, 0), (0o755, second_user.uid)):
+        folder.chmod(mode)
+        os.chown(folder, owner, owner)
+        with pytest.raises(build.BuildFailed, match=f"can write into {folder}, which holds"):
+            build.build()
 
 
 def test_a_folder_that_cannot_be_written_to_is_named_with_the_variable(

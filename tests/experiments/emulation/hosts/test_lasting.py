@@ -1,6 +1,8 @@
 """./inv hosts: sets that outlive the command that makes them, until they are ended."""
 
+import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ from experiments.emulation.hosts import keepers, lasting
 from experiments.emulation.hosts.hosts import Hosts
 from experiments.emulation.hosts.keepers import HostsRefused
 from experiments.emulation.hosts.plan import Plan
+from experiments.processes import tracking
 from tests.awaiting import wait_for
 from tests.starting import MakeHosts
 
@@ -57,6 +60,31 @@ def test_hosts_stay_are_seen_and_are_ended(lasting_hosts: Hosts) -> None:
     assert lasting_hosts.processes("n1") == set()
     with pytest.raises(HostsRefused, match=f"no hosts are up as {NAME}"):
         lasting.named(NAME)
+
+
+def test_a_process_that_calls_itself_a_host_is_none(
+    lasting_hosts: Hosts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It could take the place of a host: what is run there would find that process's files."""
+    claims = (f"{NAME}/n1", f"{NAME}/n3", "default/n1")
+    words = [*("unshare", "--pid", "--mount-proc", "--fork", "--kill-child"), "sleep", "600"]
+    with contextlib.ExitStack() as stack:
+        for claim in claims:
+            variables = os.environ | {keepers.VARIABLE: claim}
+            process = stack.enter_context(subprocess.Popen(words, env=variables))
+            stack.callback(process.kill)
+        carried = lambda: list(tracking.carrying(keepers.VARIABLE).values())  # noqa: E731
+        wait_for(lambda: all(carried().count(claim) >= 2 for claim in claims[1:]), "claims")
+        sets = lasting.running()
+        assert sets[NAME].enter("n1") == lasting_hosts.enter("n1")
+        assert (sets[NAME].names, "default" in sets) == (["n1", "n2"], False)
+    records = shutil.copytree(keepers.RECORDS, tmp_path / "records")
+    monkeypatch.setattr(keepers, "RECORDS", records)
+    assert NAME in keepers.all_found()
+    for mode, owner in ((0o700, 1), (0o777, 0)):  # another user could have written them
+        records.chmod(mode)
+        os.chown(records, owner, owner)
+        assert keepers.all_found() == {}
 
 
 def test_nothing_is_left_of_hosts_whose_making_is_killed(hosts: MakeHosts) -> None:

@@ -160,7 +160,7 @@ def test_a_driver_that_ends_by_itself_takes_the_guard_with_it(tmp_path: Path) ->
     out = tmp_path / "out"
     with watchdog.watching(out, print):
         (out / "logs").mkdir(parents=True)
-        assert os.environ[tracking.MARK] == tracking.identity(os.getpid())
+        assert os.environ[tracking.MARK] == tracking.own_mark()
         guarding = tracking.identity(guard_of(out))
     assert not tracking.lives(guarding)
     assert [path.name for path in out.iterdir()] == ["logs"]
@@ -199,8 +199,8 @@ def test_facts_of_another_boot_end_no_process_of_this_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tracking, "SHM", tmp_path)  # launches of other tests share the real one
-    with subprocess.Popen(["sleep", "600"], env={tracking.MARK: "1.1"}) as other:
-        facts = {"driver": "1.1", "place": "another boot", "segments": []}
+    with subprocess.Popen(["sleep", "600"], env={tracking.MARK: "1.1.5ec"}) as other:
+        facts = {"driver": "1.1", "mark": "1.1.5ec", "place": "another boot", "segments": []}
         assert reaper.clear(tmp_path, facts) == "nothing was left"
         assert other.poll() is None
         assert (

@@ -1,0 +1,33 @@
+"""A launch's orders are for its ranks alone: no other user reads, writes or sees its pipes."""
+
+import os
+import stat
+from pathlib import Path
+
+from experiments.jobs.pipes import Pipes
+from experiments.results import store
+from tests.second_user import SecondUser
+
+OPENED = 'for each; do if test -r "$each" -o -w "$each"; then echo "$each"; fi; done'
+
+
+def test_pipes_and_their_folder_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with store.incoming(tmp_path / "out", "0000-host") as place, Pipes(place, 2):
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()}
+            assert modes == {"orders.0": 0o600, "orders.1": 0o600, "answers": 0o600}
+            assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
+
+
+def test_another_user_opens_no_pipe(second_user: SecondUser, shared_by_users: Path) -> None:
+    with store.incoming(shared_by_users, "0000-host") as place, Pipes(place, 2):
+        paths = sorted(place.iterdir())
+        words = ["sh", "-c", OPENED, "sh", *map(str, paths)]
+        assert len(paths) == 3 and second_user.run(words).stdout == ""
+        place.chmod(0o755)  # the pipes are private on their own as well
+        assert second_user.run(words).stdout == ""
+        paths[0].chmod(0o644)
+        assert second_user.run(words).stdout == f"{paths[0]}\n"  # it would be seen
