@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 STOREYS = ("hbmcomm", "experiments", "plots", "commands", "tasks", "setup")
 """Each may import those before it."""
 ORDER = {
-    "hbmcomm": "errors quantities _native memory collectives options allocation derived "
+    "hbmcomm": "errors quantities typed_json _native memory collectives options allocation derived "
     "communicator torch training costmodel __main__",
     "experiments": "model catalogue console processes schedule environments programs results "
     "analysis emulation cluster provision jobs guests execution bench",

@@ -1,7 +1,8 @@
 """The driver's ends of TCP connections to ranks on the nodes of an allocation.
 
-A rank shows the token in the launch's folder, which only this user can read. When the driver ends,
-however that may be, its node closes the connections; a node that is lost no longer answers.
+A rank shows the token in the launch's folder, which only this user can read. Anyone on the network
+can connect, and has HELLO_PATIENCE to do so; nobody is waited for. When the driver ends, however
+that may be, its node closes the connections; a node that is lost no longer answers.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ import secrets
 import selectors
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from experiments.schedule.turns import Lost
 BYTES = 65536
 HELLO_BYTES = 200  # of a rank's first line, at most
 HELLO_PATIENCE = 1.0  # seconds for the first line of whoever connects
+CALLERS = 64  # connections without a first line; the oldest gives way to one more
 QUEUE = 1024  # ranks that connect at once; later ones try again
 UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 SIOCGIFADDR = 0x8915  # netdevice(7): the address of an interface
@@ -45,6 +48,8 @@ class Sockets(contextlib.ExitStack):
         self._ranks, self._token = ranks, secrets.token_hex(16)
         self._listener = self.enter_context(socket.create_server(("", 0), backlog=QUEUE))
         self._listener.setblocking(False)
+        self._callers: list[tuple[float, socket.socket]] = []  # until when each has time
+        self.callback(self._send_away)
         self._connections: dict[int, socket.socket] = {}
         self._parts: dict[int, bytes] = {}
         self._selector = self.enter_context(selectors.DefaultSelector())
@@ -54,22 +59,46 @@ class Sockets(contextlib.ExitStack):
             json.dump(found, file)
 
     def connect(self) -> bool:
-        """Connect the ranks that wait for orders; whether all do.
+        """Connect the ranks that wait for orders; whether all do. Waits for nobody.
 
         Raises:
             ExperimentsError: launches that are alive have more than this process may open files.
         """
         with contextlib.suppress(BlockingIOError):
-            while len(self._connections) < self._ranks:
+            for _ in range(QUEUE):
                 connection = self._accepted()
-                with contextlib.ExitStack() as stack:
-                    stack.enter_context(connection)
-                    rank = self._rank_of(connection)
-                    if rank is not None:
-                        self._connections[rank], self._parts[rank] = connection, b""
-                        self._selector.register(connection, selectors.EVENT_READ, rank)
-                        self.push(stack.pop_all())
-        return len(self._connections) == self._ranks
+                connection.setblocking(False)
+                self._callers.append((time.monotonic() + HELLO_PATIENCE, connection))
+                self._hear()
+        self._hear()
+        if len(self._connections) < self._ranks:
+            return False
+        self._send_away()
+        return True
+
+    def _send_away(self) -> None:
+        """Close what waits to be heard."""
+        while self._callers:
+            self._callers.pop()[1].close()
+
+    def _hear(self) -> None:
+        """Connect each caller that has shown that it is a rank, and send away whoever is late."""
+        now = time.monotonic()
+        callers, self._callers = self._callers, []
+        for number, (end, connection) in enumerate(callers):
+            try:
+                rank = self._rank_of(connection)
+            except BlockingIOError:
+                if now < end and len(callers) - number <= CALLERS:
+                    self._callers.append((end, connection))
+                    continue
+                rank = None
+            if rank is None:
+                connection.close()
+            else:
+                self.enter_context(connection)
+                self._connections[rank], self._parts[rank] = connection, b""
+                self._selector.register(connection, selectors.EVENT_READ, rank)
 
     def _accepted(self) -> socket.socket:
         """The next connection; BlockingIOError where there is none."""
@@ -85,22 +114,23 @@ class Sockets(contextlib.ExitStack):
         )
 
     def _rank_of(self, connection: socket.socket) -> int | None:
-        """The rank that connects, welcomed; None for anybody else."""
-        connection.settimeout(HELLO_PATIENCE)
-        end_with_peer(connection)
-        hello = b""
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            while not hello.endswith(b"\n") and len(hello) < HELLO_BYTES:
-                if not (more := connection.recv(HELLO_BYTES)):
-                    return None
-                hello += more
-            said = json.loads(hello)
-            rank = range(self._ranks).index(said["rank"])
+        """The rank that connects, welcomed; None for anybody else; BlockingIOError: not yet."""
+        try:
+            hello = connection.recv(HELLO_BYTES, socket.MSG_PEEK)
+            if hello and len(hello) < HELLO_BYTES and not hello.endswith(b"\n"):
+                raise BlockingIOError
+            said = json.loads(connection.recv(len(hello)))
             known = hmac.compare_digest(str(said["token"]).encode(), self._token.encode())
+            rank = range(self._ranks).index(said["rank"])
             if known and rank not in self._connections:
-                connection.settimeout(None)
+                end_with_peer(connection)
+                connection.setblocking(True)
                 connection.sendall(WELCOME.encode())
                 return rank
+        except BlockingIOError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
         return None
 
     def send(self, line: str) -> None:

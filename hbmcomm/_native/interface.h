@@ -12,6 +12,7 @@ enum hbm_status {
     HBM_INTERRUPTED,  /* a signal's handler asks this rank to leave the call */
     HBM_CLOSED,       /* a rank has left the communicator */
     HBM_UNTRUSTED,    /* a rank named memory that is not its own */
+    HBM_GARBAGE,      /* a rank's control block holds a failure that no rank records */
     HBM_NO_MEMORY,    /* a rank has no memory for staging buffers */
     HBM_BUSY,         /* another thread is inside a call on this communicator */
     HBM_FORKED,       /* this process is a fork of the rank */

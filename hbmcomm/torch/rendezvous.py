@@ -1,20 +1,34 @@
-"""Exchanges values between ranks through torch's store, as other communicators do through MPI."""
+"""Exchanges values between ranks through torch's store, as other communicators do through MPI.
+
+Any user who reaches the store can write into it, so values are JSON of the types below.
+"""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from itertools import count
 from typing import Any
 
 from torch import distributed
 
+from hbmcomm import typed_json
+from hbmcomm.collectives.core.native import Setting
+from hbmcomm.errors import HbmcommError
+from hbmcomm.memory.shared.consensus import Problem
+from hbmcomm.memory.shared.handshake import Answer
+
+_KINDS = (Answer, Problem | None, tuple[int, str], tuple[int | None, Problem | None])
+"""Of the values that ranks exchange; no value is of two of them."""
+
 
 def allgather(
     store: distributed.Store, rank: int, size: int, timeout: timedelta
 ) -> Callable[[Any], list[Any]]:
     """A function that gives every rank the values of all, in the order of the ranks.
+
+    It raises HbmcommError where a value is not of the type of this rank's own.
 
     Args:
         store: Only these ranks use it, for this purpose.
@@ -24,9 +38,30 @@ def allgather(
 
     def gather(value: Any) -> list[Any]:
         number = next(numbers)
-        store.set(f"{number}/{rank}", pickle.dumps(value))
+        own = typed_json.write(value)
+        kind = _kind_of(own)
+        store.set(f"{number}/{rank}", own)
         keys = [f"{number}/{each}" for each in range(size)]
         store.wait(keys, timeout)
-        return [pickle.loads(each) for each in store.multi_get(keys)]
+        return [_read(kind, each, line) for each, line in enumerate(store.multi_get(keys))]
 
     return gather
+
+
+def _kind_of(line: bytes) -> Any:
+    for kind in _KINDS:
+        with suppress(ValueError):
+            typed_json.read(kind, line, Setting | None)
+            return kind
+    raise TypeError(f"ranks exchange no values such as {line!r}")
+
+
+def _read(kind: Any, rank: int, line: bytes) -> Any:
+    try:
+        return typed_json.read(kind, line, Setting | None)
+    except ValueError as error:
+        raise HbmcommError(
+            f"hbm: what torch's store holds of rank {rank} was not written by this version of "
+            f"hbmcomm ({error}); install one version on all ranks, and let nobody else reach the "
+            "store (MASTER_ADDR, MASTER_PORT)"
+        ) from None

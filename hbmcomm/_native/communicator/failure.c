@@ -135,6 +135,20 @@ static int is_past(hbm_comm *c, const awaited *a)
 
 /* ---- ranks that left or died ---- */
 
+static int is_rank(const hbm_comm *c, int32_t rank)
+{
+    return rank >= 0 && rank < c->size;
+}
+
+/* Copies the failure that another rank has recorded: its memory may hold anything. */
+static void copy_failure(const hbm_comm *c, int rank, hbm_failure *why)
+{
+    *why = c->peers[rank].control->failure;
+    if (why->status < HBM_MISMATCH || why->status > HBM_NO_MEMORY || !is_rank(c, why->rank)
+        || !is_rank(c, why->other))
+        *why = (hbm_failure){.status = HBM_GARBAGE, .rank = rank, .other = c->rank};
+}
+
 static int is_alive(const hbm_comm *c, int rank)
 {
     return !c->peers[rank].claim || hbm_is_claimed(c->peers[rank].claim, c->boot);
@@ -144,11 +158,11 @@ int hbm_find_failure(hbm_comm *c, int rank, hbm_failure *why)
 {
     for (int r = 0; r < c->size; r++) {
         const control *other = c->peers[r].control;
-        if (r != c->rank && atomic_load_explicit(&other->failed, memory_order_acquire)
-            && (other->failure.status != HBM_CLOSED || r == rank)) {
-            *why = other->failure;
+        if (r == c->rank || !atomic_load_explicit(&other->failed, memory_order_acquire))
+            continue;
+        copy_failure(c, r, why);
+        if (why->status != HBM_CLOSED || r == rank)
             return 1;
-        }
     }
     *why = (hbm_failure){.status = HBM_PEER_DIED, .rank = rank, .other = c->rank};
     if (!is_alive(c, rank))
@@ -181,7 +195,8 @@ int hbm_was_abandoned(hbm_operation *o)
         const control *other = c->peers[r].control;
         if (r != c->rank && atomic_load_explicit(&other->failed, memory_order_acquire)
             && atomic_load_explicit(&other->calls.value, memory_order_relaxed) < o->sequence) {
-            hbm_failure why = other->failure;
+            hbm_failure why;
+            copy_failure(c, r, &why);
             return hbm_fail(c, &why);
         }
     }

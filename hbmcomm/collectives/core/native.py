@@ -185,18 +185,32 @@ def _failure(handle: Any, own: int, names: Sequence[int]) -> HbmcommError:
     why = ffi.new("hbm_failure *")
     if not lib.hbm_failure_of(handle, why):
         return OutOfMemory("no memory is left for another operation in flight; wait for some")
-    rank, other = names[why.rank], names[why.other]
+    return explained(why, own, names)
+
+
+def explained(why: Any, own: int, names: Sequence[int]) -> HbmcommError:
+    """The error of an hbm_failure; any program of the job may have written into it.
+
+    Args:
+        own: This rank's number in the core.
+        names: The numbers by which errors name the ranks.
+    """
     end = "; the communicator is unusable now"
+    if not (0 <= why.rank < len(names) and 0 <= why.other < len(names)):
+        return PeerError(f"the control block of a rank holds garbage{end}")
+    rank, other = names[why.rank], names[why.other]
     if why.status == lib.HBM_MISMATCH:
-        called = _named(why.own_what, why.own_count)
-        differ = f"rank {rank} called {called}, rank {other} "
-        if why.others_what == lib.HBM_UNKNOWN_CALL:
-            differ += (
-                "made another call there or before, and more calls than are on record since; set "
-                "HBMCOMM_CHECK_CALLS=1 to stop at the first difference"
-            )
-        else:
-            differ += f"called {_named(why.others_what, why.others_count)}"
+        try:
+            differ = f"rank {rank} called {_named(why.own_what, why.own_count)}, rank {other} "
+            if why.others_what == lib.HBM_UNKNOWN_CALL:
+                differ += (
+                    "made another call there or before, and more calls than are on record since; "
+                    "set HBMCOMM_CHECK_CALLS=1 to stop at the first difference"
+                )
+            else:
+                differ += f"called {_named(why.others_what, why.others_count)}"
+        except IndexError:
+            return PeerError(f"the control block of rank {rank} or {other} holds garbage{end}")
         return CallMismatch(f"ranks called different collectives: {differ}{end}")
     if why.status == lib.HBM_TRUNCATED:
         return CallMismatch(
@@ -205,17 +219,22 @@ def _failure(handle: Any, own: int, names: Sequence[int]) -> HbmcommError:
         )
     if why.status == lib.HBM_NO_MEMORY:
         return OutOfMemory(f"rank {rank} has no memory left for staging buffers{end}")
-    text = {
+    texts = {
         lib.HBM_PEER_DIED: "died",
         lib.HBM_CLOSED: "has left the communicator" if why.rank != own else "(this one) freed it",
         lib.HBM_INTERRUPTED: "was interrupted in a collective",
         lib.HBM_UNTRUSTED: "named memory that is not its own, or that cannot be read",
-    }[why.status]
+    }
+    text = texts.get(why.status, "has a control block that holds garbage")
     return PeerError(f"rank {rank} {text}{end}")
 
 
 def _named(what: int, count: int) -> str:
-    """A call in mpi4py's words, such as Reduce(1,024 x float32, SUM, root=0); see posts.c."""
+    """A call in mpi4py's words, such as Reduce(1,024 x float32, SUM, root=0); see posts.c.
+
+    Raises:
+        IndexError: There is no such call.
+    """
     operation, dtype, reduction, root = what & 0xFF, what >> 8 & 0xFF, what >> 16 & 0xFF, what >> 32
     if operation == lib.HBM_UPDATE:
         return f"a step of a parameter server ({count:,} x {DTYPES[dtype]})"

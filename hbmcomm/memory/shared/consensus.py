@@ -33,8 +33,8 @@ class Problem(NamedTuple):
     """Why a rank failed, in a form that other ranks can read."""
 
     text: str
-    error: Exception | None = None
-    """The error to raise on every rank; None: another method may be tried."""
+    error: str | None = None
+    """The name of the error to raise on every rank; None: another method may be tried."""
     too_long: bool = False
     """Whether the method may work with shorter segments."""
 
@@ -52,7 +52,7 @@ def run_locally(
         return act(), None
     except raised_on_all as error:
         kind = type(error) if isinstance(error, HbmcommError) else ValueError
-        return None, Problem(str(error), kind(str(error)))
+        return None, Problem(str(error), kind.__name__)
     except SharingRefused as error:
         return None, Problem(str(error), too_long=error.too_long)
     except OSError as error:
@@ -69,9 +69,17 @@ def first_problem(problems: Sequence[Problem | None]) -> str | None:
     """
     for rank, problem in enumerate(problems):
         if problem is not None and problem.error is not None:
-            raise type(problem.error)(f"rank {rank}: {problem.text}")
+            raise _kind_of(problem.error)(f"rank {rank}: {problem.text}")
     texts = (f"rank {rank}: {problem.text}" for rank, problem in enumerate(problems) if problem)
     return next(texts, None)
+
+
+def _kind_of(name: str) -> type[Exception]:
+    """ValueError, or an error of this package; HbmcommError where it has none of this name."""
+    kinds: list[type[Exception]] = [ValueError, HbmcommError]
+    for kind in kinds:
+        kinds += [each for each in kind.__subclasses__() if each.__module__.startswith("hbmcomm.")]
+    return next((kind for kind in kinds if kind.__name__ == name), HbmcommError)
 
 
 def run_on_all(allgather: Allgather, act: Callable[[], T]) -> list[T]:

@@ -19,6 +19,7 @@ from hbmcomm.memory.shared import consensus, idle_limit, segment_cache
 from hbmcomm.memory.shared.arena import Arena, Membership, RankMemory
 from hbmcomm.memory.shared.consensus import TOO_LONG, Allgather, Problem, SharingRefused
 from hbmcomm.memory.shared.heap import lib
+from hbmcomm.memory.shared.segment import Locator
 from hbmcomm.memory.shared.sharing import PeerMemory, Provider, SharingMethod
 from hbmcomm.memory.topology import procfs
 
@@ -42,8 +43,8 @@ class Wish(NamedTuple):
 class Offer(NamedTuple):
     """Where a rank has its memory, for the others."""
 
-    ordinary: Any
-    arrays: Any
+    ordinary: Locator | int
+    arrays: Locator | int
     control: int
     """Offset of its control block in its ordinary memory."""
     pid_namespace: tuple[int, int]

@@ -186,6 +186,8 @@ def _check_form(locator: Locator) -> None:
 def _check_identity(descriptor: int, locator: Locator) -> None:
     state = os.fstat(descriptor)
     right = stat.S_ISREG(state.st_mode) and (state.st_dev, state.st_ino) == locator.identity[:2]
+    if right and state.st_uid != os.geteuid():  # root could open it
+        raise PermissionError(f"{locator.path} belongs to user {state.st_uid}, not {os.geteuid()}")
     if right and locator.backing == "memfd":  # the name in /dev/shm is the path itself
         link = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 (not a path of the file system)
         right = link == f"/memfd:{locator.name} (deleted)"

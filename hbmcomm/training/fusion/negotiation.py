@@ -8,14 +8,14 @@ changed costs an exchange. Knows names and signatures of tensors, no data.
 from __future__ import annotations
 
 import math
-import pickle
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from mpi4py import MPI
 
+from hbmcomm import typed_json
 from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError
 
@@ -167,7 +167,8 @@ class Negotiation:
     def _exchange(self, news: dict[str, Signature]) -> None:
         """Learn what is new on any rank; numbers are given in the order of ranks."""
         self.exchanges += 1
-        for rank, found in enumerate(self._gathered(news)):
+        for rank, line in enumerate(self._gathered(typed_json.write(news))):
+            found = typed_json.read(dict[str, Signature], line)
             for name, signature in found.items():
                 known = self._by_name.get(name)
                 if known is None:
@@ -181,7 +182,8 @@ class Negotiation:
 
     def _missing(self, bits: int) -> dict[str, list[int]]:
         """Which ranks did not submit which tensors that others did."""
-        each = self._gathered(bits)
+        own = bits.to_bytes(self._words.nbytes, "little")
+        each = [int.from_bytes(found, "little") for found in self._gathered(own)]
         anywhere = 0
         for found in each:
             anywhere |= found
@@ -192,19 +194,16 @@ class Negotiation:
             and (lacking := [r for r, found in enumerate(each) if not found >> known.number & 1])
         }
 
-    def _gathered(self, item: Any) -> list[Any]:
+    def _gathered(self, item: bytes) -> list[bytes]:
         """The item of every rank; through the transport, which notices a rank that dies."""
-        own = np.frombuffer(pickle.dumps(item), np.uint8)
+        own = np.frombuffer(item, np.uint8)
         lengths = np.empty(self._comm.size, np.int64)
         self._comm.Allgather(np.array([own.size], np.int64), lengths)
         counts = [int(length) for length in lengths]
         received = np.empty(sum(counts), np.uint8)
         self._comm.Allgatherv(own, [received, counts])
-        found, start = [], 0
-        for count in counts:
-            found.append(pickle.loads(received[start : start + count].tobytes()))
-            start += count
-        return found
+        ends = np.cumsum(counts[:-1], dtype=np.int64)
+        return [each.tobytes() for each in np.split(received, ends)]
 
 
 def _described(signature: Signature) -> str:

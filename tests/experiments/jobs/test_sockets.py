@@ -105,6 +105,46 @@ def test_whoever_else_connects_is_sent_away(ends: Sockets, tmp_path: Path, hello
     assert connected(ends)
 
 
+def test_strangers_who_say_little_hold_up_neither_the_driver_nor_a_rank(
+    ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "CALLERS", 8)
+    place = ("127.0.0.1", listener(tmp_path)["port"])
+    with contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection(place)) for _ in range(20)]
+        for each in silent:
+            each.send(b"x")
+        began = time.monotonic()
+        assert not ends.connect()
+        assert time.monotonic() - began < 0.2
+        echo(tmp_path)
+        assert connected(ends, 0.5)
+
+
+def test_a_stranger_has_one_deadline_for_all_that_it_says(
+    ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "HELLO_PATIENCE", 0.2)
+    place = ("127.0.0.1", listener(tmp_path)["port"])
+    refused = threading.Event()
+
+    def drip() -> None:
+        deadline = time.monotonic() + 3.0
+        with socket.create_connection(place) as stranger:
+            while time.monotonic() < deadline and not refused.is_set():
+                try:
+                    stranger.send(b"x")
+                except ConnectionError:
+                    refused.set()
+                time.sleep(0.02)
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    while thread.is_alive():
+        assert not connected(ends, 0.05)
+    assert refused.is_set()
+
+
 def test_a_rank_that_cannot_reach_the_driver_says_what_it_tried(tmp_path: Path) -> None:
     with Sockets(tmp_path, 1):
         pass  # nobody listens any more

@@ -42,3 +42,8 @@ def test_threads_forks_signals_and_careless_ends_do_no_harm(mpirun: Start, mpi: 
     with nothing_left():
         found = mpirun(PROGRAMS / "direct_misuse.py", 3, "direct", mpi=mpi)
     assert found.output.count("kept") == 3
+
+
+def test_garbage_in_a_control_block_is_an_error_with_a_text(mpirun: Start) -> None:
+    found = mpirun(PROGRAMS / "garbage.py", 2)
+    assert found.output.count("; the communicator is unusable now") == 12, found.output

@@ -1,10 +1,13 @@
 """A parameter server over gRPC as TensorFlow had it: one message per tensor to it, and one back.
 
-It runs in the process of rank 0. Messages are the bytes of tensors, so nothing is serialised.
+It runs in the process of rank 0. Messages are the bytes of tensors, so nothing is serialised. Any
+user of the machine can connect: a call must show a secret of its job.
 """
 
+import hmac
 import importlib
 import queue
+import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,10 +18,14 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from experiments.programs.machine.kernels import kernel
+from experiments.programs.machine.links import NETWORK
 from experiments.programs.measure.operations import Array
 
 SERVICE, METHOD = "gradients", "sum"
 UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+SECRET = "secret"
+"""The key of the secret in the metadata of a call."""
 SILENCE = 120.0  # seconds without a tensor from a rank, after which a stream ends with an error
 
 
@@ -52,6 +59,22 @@ class Sums:
         return self._sums[number][1] == self._ranks
 
 
+def guarded(secret: str, service: str, method: str, handler: Any) -> Any:
+    """A handler of gRPC for one method, and for calls with the secret alone.
+
+    Others are refused before a thread of the server is theirs.
+    """
+    grpc: Any = importlib.import_module("grpc")
+
+    class Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]
+        def service(self, call: Any) -> Any:
+            shown = dict(call.invocation_metadata).get(SECRET, "")
+            known = hmac.compare_digest(str(shown).encode(), secret.encode())
+            return handler if known and call.method == f"/{service}/{method}" else None
+
+    return Guarded()
+
+
 class Client:
     """One rank's stream to the server; making and closing it is collective.
 
@@ -61,18 +84,21 @@ class Client:
     def __init__(self, comm: MPI.Intracomm) -> None:
         grpc: Any = importlib.import_module("grpc")
         self._comm, self._server = comm, None
+        secret: str = comm.bcast(secrets.token_hex())
+        one_network = len(set(comm.allgather((kernel(), NETWORK.readlink())))) == 1
         address = ""
         if comm.rank == 0:
             self._server = grpc.server(ThreadPoolExecutor(comm.size), options=UNLIMITED)
             call = grpc.stream_stream_rpc_method_handler(Sums(comm.size).stream)
-            handler = grpc.method_handlers_generic_handler(SERVICE, {METHOD: call})
-            self._server.add_generic_rpc_handlers((handler,))
-            address = f"{socket.gethostname()}:{self._server.add_insecure_port('[::]:0')}"
+            self._server.add_generic_rpc_handlers((guarded(secret, SERVICE, METHOD, call),))
+            host, served = ("127.0.0.1",) * 2 if one_network else (socket.gethostname(), "[::]")
+            address = f"{host}:{self._server.add_insecure_port(f'{served}:0')}"
             self._server.start()
         self._channel = grpc.insecure_channel(comm.bcast(address), options=UNLIMITED)
         self._given: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         feed: Callable[[], bytes | None] = self._given.get
-        self._sums = self._channel.stream_stream(f"/{SERVICE}/{METHOD}")(iter(feed, None))
+        stream = self._channel.stream_stream(f"/{SERVICE}/{METHOD}")
+        self._sums = stream(iter(feed, None), metadata=((SECRET, secret),))
 
     def send(self, tensor: Array) -> None:
         """Hand a tensor over; it is copied."""

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ GIVEN = {name: os.environ[name] for name in (THRESHOLD, CYCLE) if name in os.env
 """Settings of the user's environment, which go first."""
 CHOICES = ("HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS")
 """What its ranks agree with, and what they reduce with."""
-LOOPBACK = {"HOROVOD_GLOO_IFACE": "lo", "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1"}
+ADDRESS = "127.0.0.1"
+LOOPBACK = {"HOROVOD_GLOO_IFACE": "lo", "HOROVOD_GLOO_RENDEZVOUS_ADDR": ADDRESS}
 
 
 def make(contender: str, comm: MPI.Intracomm) -> Contender:
@@ -91,6 +93,12 @@ def _imported(gloo: bool, one_host: bool) -> Any:
     return found
 
 
+def bind_loopback(server: HTTPServer) -> None:
+    """Bind a server of HTTP, which asks nobody for a secret, to its port on the loopback alone."""
+    server.server_address = ADDRESS, server.server_address[1]
+    HTTPServer.server_bind(server)
+
+
 @contextlib.contextmanager
 def _rendezvous(comm: MPI.Intracomm) -> Iterator[None]:
     """What ranks of one host find each other by, for the time in which they do; collective.
@@ -101,6 +109,7 @@ def _rendezvous(comm: MPI.Intracomm) -> Iterator[None]:
     http_server = importlib.import_module("horovod.runner.http.http_server")
     rank, size, host, number = comm.rank, comm.size, "localhost", 0
     if rank == 0:
+        http_server.RendezvousHTTPServer.server_bind = bind_loopback  # not all addresses
         server = http_server.RendezvousServer()
         number = server.start()
         server.init([hosts.SlotInfo(host, each, each, 0, size, size, 1) for each in range(size)])

@@ -18,7 +18,7 @@ from mpi4py import MPI
 
 from experiments.programs.measure import affinity
 from experiments.programs.measure.operations import Array
-from experiments.programs.workloads.fusion.grpc_server import UNLIMITED
+from experiments.programs.workloads.fusion.grpc_server import SECRET, UNLIMITED, guarded
 from experiments.programs.workloads.regions.line import Line, zeros
 
 _SERVICE, _PUSH = "hbmcomm.Tensors", "Push"
@@ -65,6 +65,8 @@ class _Queued(Line):
         self._grpc: Any = importlib.import_module("grpc")
         self._channel: Any = None
         self._server: Any = None
+        self._secret: str = comm.bcast(secrets.token_hex())
+        self._shown = ((SECRET, self._secret),)
 
     def _open(self, handler: Any, address: str, options: Sequence[tuple[str, int]]) -> None:
         """Start and connect, on both ranks together; `address`: with port 0 any free port."""
@@ -73,8 +75,8 @@ class _Queued(Line):
         with affinity.unpinned(affinity.of_all_ranks(comm)):
             if comm.rank == 1:
                 self._server = grpc.server(ThreadPoolExecutor(2), options=options)
-                handlers = grpc.method_handlers_generic_handler(_SERVICE, {_PUSH: handler})
-                self._server.add_generic_rpc_handlers((handlers,))
+                handlers = (guarded(self._secret, _SERVICE, _PUSH, handler),)
+                self._server.add_generic_rpc_handlers(handlers)
                 port = self._server.add_insecure_port(address)
                 if address.endswith(":0"):
                     address = f"{address[:-1]}{port}"
@@ -113,7 +115,7 @@ class RpcLine(_Queued):
         data = self._counted(tensor.tobytes())
         message = self._class(dtype=tensor.dtype.str, shape=tensor.shape, data=data)
         self.copied += len(data)  # a message keeps its own copy
-        self._call(message, wait_for_ready=True)
+        self._call(message, metadata=self._shown, wait_for_ready=True)
 
     def _serialised(self, message: Any) -> bytes:
         return self._counted(message.SerializeToString())
@@ -139,7 +141,7 @@ class TunedRpcLine(_Queued):
         if self._channel is not None:
             requests: Iterator[bytes] = iter(self._going.get, None)
             push = self._channel.stream_stream(_METHOD)
-            self._acknowledged = push(requests, wait_for_ready=True)
+            self._acknowledged = push(requests, metadata=self._shown, wait_for_ready=True)
 
     def send(self, number: int) -> None:
         self._going.put(self._counted(self._tensors[number].tobytes()))

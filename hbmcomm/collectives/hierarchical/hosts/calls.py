@@ -55,11 +55,11 @@ class Calls:
         """The last ones with their numbers, for another rank."""
         return [(number, str(call)) for number, call in list(self._last)[-_RECENT:]]
 
-    def difference(self, others: Sequence[Sequence[int | str]]) -> tuple[str, str] | None:
+    def difference(self, others: Sequence[tuple[int, str]]) -> tuple[str, str] | None:
         """This rank's first call that differs from another's, and that one, from its `recent`."""
         own = dict(list(self._last))
         for number, text in others:
-            call = own.get(int(number))
+            call = own.get(number)
             if call is not None and str(call) != text:
-                return str(call), str(text)
+                return str(call), text
         return None

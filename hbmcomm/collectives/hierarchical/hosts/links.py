@@ -1,30 +1,48 @@
-"""TCP connections between processes for small notices: found by trying, checked by secrets."""
+"""TCP connections between processes for small notices: found by trying, checked by secrets.
+
+Anyone on the network can connect. A caller is heard once its first line, which must come within
+_PATIENCE, holds the secret; callers are read in turn, so none holds up another.
+"""
 
 from __future__ import annotations
 
-import json
+import hmac
 import re
 import secrets
 import selectors
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hbmcomm import typed_json
+
 _SECRET = 16  # bytes
-_PATIENCE = 1.0  # seconds until an address answers, and then for each word
+_PATIENCE = 1.0  # seconds until a caller has sent its line, and half of those until it has a reply
 _BACKLOG = 4096  # connections, some for each rank of a host
+_CALLERS = 64  # connections whose line is incomplete; the oldest gives way to one more
+_HELLO = 100  # bytes of a caller's line, at most
+_NOTICE = 2**20  # bytes of a notice, at most
 _KEEPALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 4000}
 """A host that vanishes is missed after some 4 seconds; the last is in milliseconds."""
 
-Notice = dict[str, Any]
-"""`rank` and `what` it reports."""
+
+class Notice(NamedTuple):
+    """What a rank reports of one, which may be another."""
+
+    rank: int
+    what: str
+    finished: int = 0
+    """The calls that it has finished, where it leaves."""
+    calls: tuple[tuple[int, str], ...] = ()
+    """Its last ones with their numbers, where it waits."""
+    text: str = ""
+    """How calls differ, where they do."""
 
 
 class Listener:
-    """Where one process can be reached.
+    """Where one process can be reached, by all its addresses: the others are on other hosts.
 
     Attributes:
         offer: What others need to connect.
@@ -33,24 +51,71 @@ class Listener:
     def __init__(self) -> None:
         """Raises OSError where this process may not listen."""
         self._socket = socket.create_server(("", 0), backlog=_BACKLOG)
-        self._socket.settimeout(_PATIENCE)
+        self._socket.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._socket, selectors.EVENT_READ)
+        self._callers: dict[socket.socket, _Caller] = {}
         port = self._socket.getsockname()[1]
         self.offer = Offer(_addresses(), port, secrets.token_hex(_SECRET // 2), secrets.token_hex())
 
-    def accept(self) -> Link | None:
-        """The next process that connects and knows the secret; None: another one did."""
-        found, _ = self._socket.accept()
-        with suppress(OSError, ValueError):
-            link = Link(found)
-            if link.receive_word() == self.offer.asked:
-                link.send_word(self.offer.answer)
-                return link
-        found.close()
+    def accept(self) -> tuple[int, Link] | None:
+        """The next rank that connects and knows the secret; None: none did within a second."""
+        end = time.monotonic() + _PATIENCE
+        while (left := end - time.monotonic()) > 0:
+            for key, _ in self._selector.select(left):
+                found: Any = key.fileobj
+                if found is self._socket:
+                    self._admit()
+                elif found in self._callers and (rank := self._rank_of(found)) is not None:
+                    return rank, Link(found)
+            now = time.monotonic()
+            for late in [each for each, caller in self._callers.items() if caller.end < now]:
+                self._forget(late).close()
         return None
+
+    def _admit(self) -> None:
+        with suppress(BlockingIOError, ConnectionError):  # it has gone
+            connected, _ = self._socket.accept()
+            connected.setblocking(False)
+            if len(self._callers) == _CALLERS:
+                self._forget(next(iter(self._callers))).close()
+            self._callers[connected] = _Caller(time.monotonic() + _PATIENCE, bytearray())
+            self._selector.register(connected, selectors.EVENT_READ)
+
+    def _rank_of(self, connected: socket.socket) -> int | None:
+        """The rank of a caller that has shown the secret, answered; None: not yet, or never."""
+        line = self._callers[connected].line
+        with suppress(OSError, ValueError):
+            more = connected.recv(_HELLO - len(line))
+            line += more
+            if more and len(line) < _HELLO and not line.endswith(b"\n"):
+                return None
+            secret, _, rest = bytes(line).partition(b" ")
+            if hmac.compare_digest(secret, self.offer.asked.encode()):
+                rank = int(rest)
+                connected.sendall(self.offer.answer.encode())
+                self._forget(connected)
+                return rank
+        self._forget(connected).close()
+        return None
+
+    def _forget(self, connected: socket.socket) -> socket.socket:
+        self._selector.unregister(connected)
+        del self._callers[connected]
+        return connected
 
     def close(self) -> None:
         """Accept no more."""
+        for each in list(self._callers):
+            self._forget(each).close()
+        self._selector.close()
         self._socket.close()
+
+
+class _Caller(NamedTuple):
+    end: float
+    """When it must have sent its line."""
+    line: bytearray
 
 
 class Offer(NamedTuple):
@@ -80,71 +145,65 @@ class Link:
     def send(self, notice: Notice) -> None:
         """Send a notice, if the other side still takes it."""
         with suppress(OSError):
-            self._socket.sendall(json.dumps(notice).encode() + b"\n")
+            self._socket.sendall(typed_json.write(notice) + b"\n")
 
-    def receive(self) -> Iterator[Notice]:
+    def receive(self) -> list[Notice]:
         """The notices that have come; call it where poll() says so.
 
         Raises:
             ConnectionError, TimeoutError: The other process is gone, or its host.
+            ValueError: It sends something else.
         """
         came = self._socket.recv(4096)
         if not came:
             raise ConnectionResetError("it closed its connection")
         *lines, self._rest = (self._rest + came).split(b"\n")
-        return (json.loads(line) for line in lines)
-
-    def send_word(self, word: str) -> None:
-        self._socket.sendall(word.encode() + b"\n")
-
-    def receive_word(self) -> str:
-        """A line, read byte by byte: what follows it stays."""
-        found = bytearray()
-        while not found.endswith(b"\n") and len(found) < 1024:
-            came = self._socket.recv(1)
-            if not came:
-                raise ConnectionResetError("it closed its connection")
-            found += came
-        return found.decode("ascii").strip()
+        if len(self._rest) > _NOTICE:
+            raise ValueError(f"a notice of more than {_NOTICE:,} bytes")
+        return [typed_json.read(Notice, line) for line in lines]
 
     def close(self) -> None:
         """End the connection."""
         self._socket.close()
 
 
-def connect(offer: Offer) -> Link:
+def connect(offer: Offer, rank: int) -> Link:
     """A connection to a listener: the first that knows the answer, of all its addresses at once.
+
+    Args:
+        rank: This rank's number, for the listener.
 
     Raises:
         OSError: It cannot be reached.
     """
-    for found in _connected(offer):
-        with suppress(OSError, ValueError):
-            link = Link(found)
-            link.send_word(offer.asked)
-            if link.receive_word() == offer.answer:
-                return link
-        found.close()
-    raise ConnectionRefusedError(f"no answer at {', '.join(offer.addresses)}, port {offer.port}")
-
-
-def _connected(offer: Offer) -> Iterator[socket.socket]:
-    """Sockets to a listener, in the order in which its addresses answer."""
-    deadline = time.monotonic() + _PATIENCE
+    hello, answer = f"{offer.asked} {rank}\n".encode(), offer.answer.encode()
+    deadline = time.monotonic() + 2 * _PATIENCE
     with selectors.DefaultSelector() as waiting:
         for address in offer.addresses:
-            waiting.register(_begin(address, offer.port), selectors.EVENT_WRITE)
+            waiting.register(_begin(address, offer.port), selectors.EVENT_WRITE, b"")
         try:
             while waiting.get_map() and (left := deadline - time.monotonic()) > 0:
-                for key, _ in waiting.select(left):
-                    found: Any = waiting.unregister(key.fileobj).fileobj
-                    if found.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                        found.close()
+                for key, event in waiting.select(left):
+                    found: Any = key.fileobj
+                    more = b""
+                    with suppress(OSError):
+                        if event == selectors.EVENT_WRITE:
+                            found.sendall(hello)
+                            waiting.modify(found, selectors.EVENT_READ, b"")
+                            continue
+                        more = found.recv(len(answer) - len(key.data))
+                    if key.data + more == answer:
+                        waiting.unregister(found)
+                        return Link(found)
+                    if more and answer.startswith(key.data + more):
+                        waiting.modify(found, selectors.EVENT_READ, key.data + more)
                     else:
-                        yield found
+                        waiting.unregister(found)
+                        found.close()
         finally:
             for key in waiting.get_map().values():
                 key.fileobj.close()  # type: ignore[union-attr]
+    raise ConnectionRefusedError(f"no answer at {', '.join(offer.addresses)}, port {offer.port}")
 
 
 def _begin(address: str, port: int) -> socket.socket:

@@ -26,6 +26,7 @@ from hbmcomm.memory.shared.consensus import Allgather
 _GRACE = 5.0  # seconds in which what a rank sent before it left must come
 _PATIENCE = 1.0  # seconds of waiting after which a rank reports its call to the others
 _DIED, _SILENT, _LEFT = "died", "does not answer", "left"
+_GARBLED = "sends what is no notice"
 _WAITS, _DIFFERS = "waits", "differs"
 
 
@@ -116,7 +117,7 @@ class Watch:
         return bool(self._links) and not (self._lost or self._differs)
 
     def _tell(self, what: str, **more: Any) -> None:
-        notice: Notice = {"rank": self._layout.rank, "what": what, **more}
+        notice = Notice(self._layout.rank, what, **more)
         for link in list(self._links.values()):
             link.send(notice)
 
@@ -124,7 +125,7 @@ class Watch:
         """Say once for each call that this rank waits in it."""
         if self._calls.count != self._told:
             self._told = self._calls.count
-            self._tell(_WAITS, calls=self._calls.recent())
+            self._tell(_WAITS, calls=tuple(self._calls.recent()))
 
     def _read_from(self, rank: int) -> None:
         link = self._links.get(rank)
@@ -138,18 +139,19 @@ class Watch:
                 return
             self._links.pop(rank).close()
             if rank not in self._left:
-                what = _DIED if isinstance(error, ConnectionError) else _SILENT
-                self._heard({"rank": rank, "what": what}, rank)
+                silent = _SILENT if isinstance(error, OSError) else _GARBLED
+                what = _DIED if isinstance(error, ConnectionError) else silent
+                self._heard(Notice(rank, what), rank)
 
     def _heard(self, notice: Notice, source: int) -> None:
         """Record it, and pass it on to ranks that nobody else informs."""
-        rank, what = int(notice["rank"]), str(notice["what"])
+        rank, what = notice.rank, notice.what
         if what == _LEFT:
-            self._left[rank] = _Leave(time.monotonic(), int(notice["finished"]))
+            self._left[rank] = _Leave(time.monotonic(), notice.finished)
         elif what == _DIFFERS:
-            self._differs = str(notice["text"])
+            self._differs = notice.text
         elif what == _WAITS:
-            found = self._calls.difference(notice["calls"])
+            found = self._calls.difference(notice.calls)
             if found is not None:
                 own, theirs = found
                 self._differs = f"rank {self._layout.rank} {own}, rank {rank} {theirs}"
@@ -180,18 +182,17 @@ def create(allgather: Allgather, layout: Layout) -> Watch | None:
     def answer() -> None:
         while listener is not None and set(accepted) - links.keys() and not is_over.is_set():
             with suppress(OSError):  # others may still try the addresses before one that works
-                link = listener.accept()
-                if link is not None:
-                    links[int(link.receive_word())] = link
+                caller = listener.accept()
+                if caller is not None:
+                    links.setdefault(*caller)
 
     answering = threading.Thread(target=answer, daemon=True)
     answering.start()
     for other in wanted:
-        link = _attempt(connect, offers[other]) if offers[other] is not None else None
+        offer = offers[other]
+        link = _attempt(connect, offer, layout.rank) if offer is not None else None
         if link is not None:
-            with suppress(OSError):
-                link.send_word(str(layout.rank))
-                links[other] = link
+            links[other] = link
     allgather(None)  # all have tried all addresses, and those that are connected were answered
     is_over.set()
     answering.join()
@@ -236,5 +237,5 @@ def _stand_guard(view: weakref.ref[Watch]) -> None:
 
 def _goodbye(rank: int, links: list[Link], calls: Calls) -> None:
     for link in links:
-        link.send({"rank": rank, "what": _LEFT, "finished": calls.finished})
+        link.send(Notice(rank, _LEFT, calls.finished))
         link.close()

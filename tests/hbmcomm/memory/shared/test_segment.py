@@ -13,6 +13,7 @@ import pytest
 from hbmcomm.memory.policy import kernel
 from hbmcomm.memory.shared import segment
 from hbmcomm.memory.shared.segment import HUGE_PAGE, Backing, Locator
+from tests.second_user import SecondUser
 
 pytestmark = pytest.mark.alone
 
@@ -154,6 +155,17 @@ def test_a_link_in_dev_shm_is_not_followed(tmp_path: Path) -> None:
     finally:
         link.unlink()
     assert victim.read_bytes()[:8] == b"precious"
+
+
+def test_a_segment_of_another_user_is_not_mapped(second_user: SecondUser) -> None:
+    """Root could open it, and its owner would write into it."""
+    made = segment.create("shm", BYTES)
+    try:
+        os.chown(made.locator.path, second_user.uid, second_user.gid)
+        with pytest.raises(PermissionError, match=f"belongs to user {second_user.uid}, not 0"):
+            segment.attach(made.locator)
+    finally:
+        made.unlink()
 
 
 def test_no_two_segments_have_one_name() -> None:

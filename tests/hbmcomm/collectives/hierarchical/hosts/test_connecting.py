@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -82,3 +83,105 @@ def test_rank_0_warns_where_ranks_cannot_be_connected(monkeypatch: pytest.Monkey
     with pytest.warns(RuntimeWarning, match=words) as warned:
         assert created() == [None, None]
     assert len(warned) == 1
+
+
+@pytest.fixture
+def listener(monkeypatch: pytest.MonkeyPatch) -> Iterator[links.Listener]:
+    """A listener that accepts ranks in a thread until the test ends."""
+    monkeypatch.setattr(links, "_addresses", lambda: ("127.0.0.1",))
+    found = links.Listener()
+    yield found
+    found.close()
+
+
+def dripping(connected: socket.socket, seconds: float) -> bool:
+    """Send a byte now and then; whether the other side still takes it after this time."""
+    end = time.monotonic() + seconds
+    with contextlib.suppress(ConnectionError):
+        while time.monotonic() < end:
+            connected.send(b"x")
+            time.sleep(0.02)
+        return True
+    return False
+
+
+def test_strangers_who_say_little_hold_up_no_rank(
+    listener: links.Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "_CALLERS", 8)
+    place = ("127.0.0.1", listener.offer.port)
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(2) as threads:
+        silent = [stack.enter_context(socket.create_connection(place)) for _ in range(20)]
+        drip = threads.submit(dripping, silent[-1], 0.5)
+        accepted = threads.submit(listener.accept)
+        began = time.monotonic()
+        link = links.connect(listener.offer, 7)
+        assert time.monotonic() - began < 0.5
+        found = accepted.result()
+        assert found is not None and found[0] == 7
+        found[1].send(links.Notice(7, "left", 3))
+        assert link.receive() == [links.Notice(7, "left", 3)]
+        for each in (link, found[1]):
+            each.close()
+        drip.result()
+
+
+def test_a_stranger_has_one_deadline_for_all_that_it_says(
+    listener: links.Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "_PATIENCE", 0.2)
+    with (
+        socket.create_connection(("127.0.0.1", listener.offer.port)) as stranger,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        drip = thread.submit(dripping, stranger, 3.0)
+        while not drip.done():
+            assert listener.accept() is None
+        assert not drip.result()
+
+
+@pytest.mark.parametrize(
+    "hello", [b"", b"x" * 200, b"SECRET x\n", b"SECRET\n", b"no 1\n", b"\xff\n"]
+)
+def test_who_does_not_know_the_secret_or_names_no_rank_is_sent_away(
+    listener: links.Listener, monkeypatch: pytest.MonkeyPatch, hello: bytes
+) -> None:
+    monkeypatch.setattr(links, "_PATIENCE", 0.2)
+    with socket.create_connection(("127.0.0.1", listener.offer.port)) as stranger:
+        stranger.sendall(hello.replace(b"SECRET", listener.offer.asked.encode()))
+        stranger.shutdown(socket.SHUT_WR)
+        assert listener.accept() is None
+        with contextlib.suppress(ConnectionResetError):
+            assert stranger.recv(100) == b""
+
+
+def test_a_stranger_at_an_address_of_a_listener_holds_up_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On another host the address may be that of a program that answers slowly, or wrongly."""
+    answer = "y" * 64
+    with (
+        socket.create_server(("127.0.0.1", 0)) as right,
+        socket.create_server(("127.0.0.2", right.getsockname()[1])) as slow,
+        socket.create_server(("127.0.0.3", right.getsockname()[1])) as wrong,
+        ThreadPoolExecutor(3) as threads,
+    ):
+        addresses = ("127.0.0.2", "127.0.0.3", "127.0.0.1")
+        offer = links.Offer(addresses, right.getsockname()[1], "x" * 16, answer)
+        drip = threads.submit(lambda: dripping(slow.accept()[0], 0.5))
+        threads.submit(lambda: wrong.accept()[0].sendall(b"y" * 63 + b"z"))
+
+        def serve() -> bytes:
+            connected, _ = right.accept()
+            hello = connected.recv(100)
+            for part in (answer[:10], answer[10:]):
+                time.sleep(0.05)
+                connected.sendall(part.encode())
+            return hello
+
+        served = threads.submit(serve)
+        began = time.monotonic()
+        links.connect(offer, 5).close()
+        assert time.monotonic() - began < 0.4
+        assert served.result() == b"x" * 16 + b" 5\n"
+        assert not drip.result()

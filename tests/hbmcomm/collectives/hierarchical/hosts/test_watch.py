@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hbmcomm import CallMismatch, PeerError
+from hbmcomm.collectives.hierarchical.hosts import links
 from hbmcomm.collectives.hierarchical.hosts import watch as watch_module
 from hbmcomm.collectives.hierarchical.hosts.calls import Call
 from hbmcomm.collectives.hierarchical.hosts.layout import Layout
@@ -61,7 +62,7 @@ def test_a_rank_that_died_is_refused_before_another_thread_says_so(other_end: Co
 
 def test_a_rank_that_left_is_no_error_while_its_messages_may_come(other_end: Connected) -> None:
     watch, end = other_end
-    end.send({"rank": 1, "what": "left", "finished": 0})
+    end.send(Notice(1, "left", 0))
     for _ in range(100):
         watch.look(0.0)
     end.close()
@@ -77,7 +78,7 @@ def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
     watch, end = other_end
     for _ in range(needed):
         watch.begin(Call("Reduce", 8))
-    end.send({"rank": 1, "what": "left", "finished": finished})
+    end.send(Notice(1, "left", finished))
     watch.refuse_lost()
     if 0 < needed <= finished:
         watch.look(99.0)
@@ -92,19 +93,19 @@ def test_a_rank_leaves_with_the_number_of_calls_that_it_finished(other_end: Conn
     watch.end()
     watch.begin(Call("Barrier"))
     watch.close()
-    assert list(end.receive()) == [{"rank": 0, "what": "left", "finished": 1}]
+    assert list(end.receive()) == [Notice(0, "left", 1)]
 
 
 def test_a_rank_that_waits_in_another_call_is_an_error_on_both(other_end: Connected) -> None:
     watch, end = other_end
     watch.begin(Call("Barrier"))
     watch.look(0.0)
-    end.send({"rank": 1, "what": "waits", "calls": [[1, "Bcast(8 bytes, root=0)"]]})
+    end.send(Notice(1, "waits", calls=((1, "Bcast(8 bytes, root=0)"),)))
     words = r"rank 0 Barrier\(0 bytes, root=0\), rank 1 Bcast\(8 bytes, root=0\)"
     with pytest.raises(CallMismatch, match=words):
         watch.refuse_lost()
     (notice,) = end.receive()
-    assert notice["what"] == "differs"
+    assert notice.what == "differs"
 
 
 def test_a_rank_says_once_in_which_call_it_waits(other_end: Connected) -> None:
@@ -113,4 +114,39 @@ def test_a_rank_says_once_in_which_call_it_waits(other_end: Connected) -> None:
     for _ in range(3):
         watch.look(2.0)
     (notice,) = end.receive()
-    assert notice["calls"] == [[1, "Bcast(8 bytes, root=1)"]]
+    assert notice.calls == ((1, "Bcast(8 bytes, root=1)"),)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}",
+        b"[]",
+        b"\xff",
+        b"[" * 5000,
+        b'[1, "left", "x", [], ""]',
+        b'[1, "waits", 0, [["x", 1]], ""]',
+        b'{"rank": null, "what": "left"}',
+        b"1" * 5000,
+    ],
+)
+def test_what_is_no_notice_is_a_loss_of_its_rank_and_no_other_error(
+    other_end: Connected, line: bytes
+) -> None:
+    watch, end = other_end
+    end._socket.sendall(line + b"\n")
+    end._wait()  # type: ignore[attr-defined]
+    with pytest.raises(PeerError, match="rank 1 sends what is no notice"):
+        for _ in range(100):
+            watch.refuse_lost()
+
+
+def test_a_notice_without_an_end_is_given_up(
+    other_end: Connected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "_NOTICE", 10_000)
+    watch, end = other_end
+    with pytest.raises(PeerError, match="rank 1 sends what is no notice"):
+        for _ in range(100):
+            end._socket.sendall(b"x" * 1000)
+            watch.refuse_lost()
