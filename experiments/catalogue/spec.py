@@ -59,7 +59,6 @@ from experiments.model.validation import (
     among,
     read,
     toml,
-    whole,
 )
 from experiments.model.workloads import CONTENDERS as OF_WORKLOADS
 from experiments.model.workloads import WORKLOADS
@@ -76,7 +75,10 @@ ENTRANTS = tuple(dict.fromkeys((*IN_ENVIRONMENTS, *CONTENDERS)))
 
 
 def _sizes(given: object) -> object:
-    return quantities.parse_sizes(given) if isinstance(given, str) else given
+    try:
+        return quantities.parse_sizes(given) if isinstance(given, str) else given
+    except SpecError as error:
+        raise ValueError(str(error)) from None
 
 
 def _largest(limits: object, info: ValidationInfo) -> object:
@@ -197,7 +199,10 @@ class _Launches(Form):
         ASCENDING,
     ] = Launches.ranks
     bindings: Annotated[Names, among(*BINDINGS)] = Launches.bindings
-    blocks: Annotated[int, whole(1, MOST_BLOCKS)] = Launches.blocks
+    blocks: Annotated[
+        Several,
+        Field(le=MOST_BLOCKS, description=f"a whole number, 1 or more, {MOST_BLOCKS} at most"),
+    ] = Launches.blocks
     aa_pair: Flag = Launches.aa_pair
     arms: Annotated[Name, among(*ARMS)] = Launches.arms
     tuned: Annotated[AnyNames, among(*MPIS)] = Launches.tuned

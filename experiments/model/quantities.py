@@ -38,7 +38,9 @@ def parse_size(text: str) -> int:
     match = re.fullmatch(r"\s*(\d{1,18})\s*([A-Za-z]*)\s*", text)
     if not match or match[2] not in UNITS:
         units = ", ".join(unit for unit in UNITS if unit)
-        raise SpecError(f"size {text!r} does not parse; write a whole number and one of {units}")
+        raise SpecError(
+            f"size {text[:80]!r} does not parse; write a whole number and one of {units}"
+        )
     return int(match[1]) * UNITS[match[2]]
 
 
@@ -49,7 +51,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     parts = text.split(":")
     step = parts[2] if len(parts) > 2 else "2"
     if len(parts) > 3 or not re.fullmatch(r"\d{1,18}", step) or int(step) < 2:
-        raise SpecError(f"sizes {text!r} do not parse; write FIRST:LAST or FIRST:LAST:FACTOR")
+        raise SpecError(f"sizes {text[:80]!r} do not parse; write FIRST:LAST or FIRST:LAST:FACTOR")
     first, last = parse_size(parts[0]), parse_size(parts[1])
     if not 0 < first <= last:
         raise SpecError(f"sizes {text!r} run from {first} to {last} bytes; put the smaller first")

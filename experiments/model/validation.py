@@ -11,8 +11,8 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 from pydantic.fields import FieldInfo
 
+from experiments.model import plain_file
 from experiments.model.errors import SpecError, unknown
-from experiments.processes import plain_file
 
 MOST_TOML = 2**20  # bytes of a file
 DEEPEST = 8  # tables and lists within each other

@@ -19,9 +19,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from experiments.model import plain_file
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import FORMAT
-from experiments.processes import plain_file
 from experiments.processes.whole_file import whole_file
 from experiments.results import formats, recorded, typed
 

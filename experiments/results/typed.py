@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.model import plain_file
 from experiments.model.checkout import ROOT
 from experiments.model.experiment import EXTERNAL_MPI
-from experiments.processes import plain_file
 
 MOST_JSON, MOST_SAMPLES = 64 * 2**20, 4 * 2**30  # bytes of a file
 DEEPEST = 24  # tables and lists within each other

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.catalogue import spec
 from experiments.execution.cleanup import reaper
 from experiments.model.launch import FORMAT
 from experiments.results import store
@@ -21,7 +22,7 @@ from tests.launched import LAUNCH
 
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree")
 NAMES = ("0000-host", "0000-docker")
-HEADER = {"name": "torn", "experiment": {}, "seed": 1, "schedule": []}
+HEADER = {"name": "torn", "experiment": spec.load("quick").to_dict(), "seed": 1, "schedule": []}
 RESULT = {"format": FORMAT, "cells": [], "environment": {"versions": {}}}
 KILLED = 9
 
