@@ -16,6 +16,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.tasks import task
 
+from experiments.console.output import printable
 from experiments.model.errors import ExperimentsError
 from hbmcomm import HbmcommError
 
@@ -49,7 +50,7 @@ def reports_errors(body: Callable[..., None]) -> Callable[..., None]:
         try:
             body(context, *args, **flags)
         except (ExperimentsError, HbmcommError) as error:
-            raise Exit(f"{body.__name__}: {error}", code=MISTAKE) from None
+            raise Exit(printable(f"{body.__name__}: {error}"), code=MISTAKE) from None
         except KeyboardInterrupt:
             raise Exit(f"{body.__name__}: interrupted", code=INTERRUPTED) from None
         except BrokenPipeError:  # after `| head`: the flush at exit must not fail as well
@@ -59,7 +60,8 @@ def reports_errors(body: Callable[..., None]) -> Callable[..., None]:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
                 raise
             path = f" ({error.filename})" if error.filename else ""
-            raise Exit(f"{body.__name__}: {error.strerror}{path}; {advice}", code=MISTAKE) from None
+            message = f"{body.__name__}: {error.strerror}{path}; {advice}"
+            raise Exit(printable(message), code=MISTAKE) from None
 
     return wrapper
 

@@ -1,5 +1,6 @@
 """What the words of a command line mean: positional arguments, numbers, choices."""
 
+import re
 import sys
 from itertools import takewhile
 from pathlib import Path
@@ -48,7 +49,7 @@ def whole_number(flag: str, text: str, least: int) -> int | None:
     """
     if not text:
         return None
-    if not text.isdigit() or int(text) < least:
+    if not re.fullmatch("[0-9]{1,18}", text) or int(text) < least:
         raise ExperimentsError(f"--{flag} {text!r} must be a whole number, {least} or more")
     return int(text)
 

@@ -157,8 +157,8 @@ def write_campaign(
         plan,
         missing=list(missing),
         versions={"hbmcomm": "0.1.0", "python": "3.11.2"},
-        git={"revision": "0123abcd", "changed": False},
-        machine={"processor": "Example <CPU> & co", "cores": 2, "nodes": {"0": "4 GiB"}},
+        git="0123abcd",
+        machine={"processor": "Example <CPU> & co", "cores": "2", "nodes": "4 GiB"},
         command=["./inv", "run", "--experiment", "quick"],
     )
     rng = np.random.default_rng(3)

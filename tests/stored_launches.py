@@ -14,7 +14,10 @@ from experiments.results import store
 
 def begin(folder: Path, asked: Experiment, blocks: Iterable[Block] = (), **header: Any) -> None:
     """The folder of a campaign without launches; `header` has more of campaign.json."""
-    plan = [{"launches": [launch.name for launch in block.launches]} for block in blocks]
+    plan = [
+        {"block": block.number, "launches": [launch.name for launch in block.launches]}
+        for block in blocks
+    ]
     least = {"name": asked.name, "experiment": asked.to_dict(), "seed": 1, "schedule": plan}
     store.create(folder, least | header)
 
@@ -27,7 +30,8 @@ def finish(
     **result: Any,
 ) -> None:
     """A launch that measured this; `result` has more of its JSON."""
-    least = {"format": FORMAT, "launch": launch.to_dict(), "environment": {}, "ranks": []}
+    least = {"format": FORMAT, "launch": launch.to_dict(), "ranks": []}
+    least["environment"] = {"versions": {}}
     with store.incoming(folder, launch.name) as place:
         (place / "result.json").write_text(json.dumps(least | {"cells": list(cells)} | result))
         np.savez(place / "samples.npz", **samples)

@@ -28,6 +28,8 @@ from experiments.results import recorded, store
 FORMATS = ("osu", "csv", "parquet")
 NAMES = ("block", "arm", *FACTORS, "group", recorded.COLUMN)
 """What names a sample's cell and launch."""
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+"""What text begins with that a spreadsheet takes for a formula."""
 NO_RANK = -1
 """The rank of a value over all ranks."""
 NO_TURN = -1
@@ -97,7 +99,24 @@ def _write_text(campaign: Campaign, form: str, file: TextIO, raw: bool) -> None:
         file.writelines(osu(campaign))
         return
     for number, part in enumerate(_parts(campaign, raw)):
-        part.to_csv(file, index=False, header=number == 0, lineterminator="\n")
+        file.write(csv(part, header=number == 0))
+
+
+def csv(frame: pd.DataFrame, header: bool = True) -> str:
+    """A frame as CSV, with all digits.
+
+    Text that a spreadsheet would take for a formula gets an apostrophe in front; numbers stay.
+    """
+    text = frame.select_dtypes(include=["object", "string"])
+    for name, column in text.items():
+        formulas = {
+            each: f"'{each}"
+            for each in column.unique()
+            if isinstance(each, str) and each.startswith(FORMULAS)
+        }
+        if formulas:
+            frame = frame.assign(**{str(name): column.replace(formulas)})
+    return str(frame.to_csv(index=False, header=header, lineterminator="\n"))
 
 
 def _write_parquet(parts: Iterator[pd.DataFrame], campaign: Campaign, out: BinaryIO) -> None:

@@ -4,7 +4,6 @@ Knows nothing of how a campaign is run. A message for a typo names the file, the
 valid name.
 """
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -48,12 +47,27 @@ from experiments.model.experiment import (
     Launches,
     Measurement,
 )
-from experiments.model.validation import AnyNames, Count, Flag, Form, Name, Names, Text, among, read
+from experiments.model.validation import (
+    AnyNames,
+    Count,
+    FileName,
+    Flag,
+    Form,
+    Line,
+    Name,
+    Names,
+    among,
+    read,
+    toml,
+)
 from experiments.model.workloads import CONTENDERS as OF_WORKLOADS
 from experiments.model.workloads import WORKLOADS
 
 CATALOGUE = Path(__file__).parent
 SIZES = "1KiB:16MiB:4"
+MOST_BLOCKS = 10_000
+"""More would take months."""
+MOST_LEVELS = 1000  # sizes, or numbers of ranks
 IN_ENVIRONMENTS = tuple(dict.fromkeys((*TRANSPORTS, *TORCH_GROUPS, *OF_WORKLOADS)))
 """Transports where environments are the arms."""
 HOSTS_EXAMPLE = "hosts:4x100mbit"
@@ -61,7 +75,10 @@ ENTRANTS = tuple(dict.fromkeys((*IN_ENVIRONMENTS, *CONTENDERS)))
 
 
 def _sizes(given: object) -> object:
-    return quantities.parse_sizes(given) if isinstance(given, str) else given
+    try:
+        return quantities.parse_sizes(given) if isinstance(given, str) else given
+    except SpecError as error:
+        raise ValueError(str(error)) from None
 
 
 def _largest(limits: object, info: ValidationInfo) -> object:
@@ -138,6 +155,7 @@ class _Factors(Form):
         tuple[Several, ...],
         Field(
             min_length=1,
+            max_length=MOST_LEVELS,
             description="positive multiples of an element's bytes: FIRST:LAST:FACTOR, or a list",
         ),
         BeforeValidator(_sizes),
@@ -166,7 +184,7 @@ class _Launches(Form):
 
     environments: Annotated[
         tuple[EnvironmentId, ...],
-        Field(min_length=1, description="a list of names"),
+        Field(min_length=1, max_length=MOST_LEVELS, description="a list of names"),
         BeforeValidator(_environments),
     ] = Launches.environments
     profiles: Annotated[Names, among(*PROFILES)] = Launches.profiles
@@ -175,11 +193,16 @@ class _Launches(Form):
     external: Annotated[AnyNames, among(*EXTERNAL)] = Launches.external
     ranks: Annotated[
         tuple[Several, ...],
-        Field(min_length=1, description="a list of whole numbers from 1 up"),
+        Field(
+            min_length=1, max_length=MOST_LEVELS, description="a list of whole numbers from 1 up"
+        ),
         ASCENDING,
     ] = Launches.ranks
     bindings: Annotated[Names, among(*BINDINGS)] = Launches.bindings
-    blocks: Count = Launches.blocks
+    blocks: Annotated[
+        Several,
+        Field(le=MOST_BLOCKS, description=f"a whole number, 1 or more, {MOST_BLOCKS} at most"),
+    ] = Launches.blocks
     aa_pair: Flag = Launches.aa_pair
     arms: Annotated[Name, among(*ARMS)] = Launches.arms
     tuned: Annotated[AnyNames, among(*MPIS)] = Launches.tuned
@@ -226,9 +249,9 @@ class _Measurement(Form):
 class _Experiment(Form):
     """A file of the catalogue."""
 
-    name: Text
-    title: Text
-    question: Text
+    name: FileName
+    title: Line
+    question: Line
     factors: _Factors = _Factors()
     launches: _Launches = _Launches()
     measurement: _Measurement = _Measurement()
@@ -277,11 +300,7 @@ def load(name: str) -> Experiment:
     path = Path(name) if name.endswith(".toml") else _files().get(name)
     if path is None or not path.is_file():
         raise SpecError(unknown("experiment", name, names()))
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path.name} is not valid TOML: {error}; mend that line") from error
-    return from_dict({"name": path.stem} | values, path.name)
+    return from_dict({"name": path.stem} | toml(path, path.name), path.name)
 
 
 def restrict(

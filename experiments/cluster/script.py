@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.cluster.sites import Site
+from experiments.model.errors import ExperimentsError
 
 SPARE = 1.5
 """Limit of a job over its forecast, which knows nothing of how well an MPI does between nodes."""
@@ -47,7 +48,11 @@ def minutes(seconds: float) -> int:
 
 
 def script(site: Site, job: Job) -> str:
-    """The script that runs a job's command on nodes of a site."""
+    """The script that runs a job's command on nodes of a site.
+
+    Raises:
+        ExperimentsError: a name or a path would be more than one line.
+    """
     given = {
         "job-name": job.name,
         "nodes": job.nodes,
@@ -61,7 +66,13 @@ def script(site: Site, job: Job) -> str:
     options = [f"--{name}={value}" for name, value in given.items() if value]
     options += ["--no-requeue"]  # the campaign is resumed instead
     options += ["--exclusive", "--mem=0"] if site.exclusive else []
-    lines = [f"#SBATCH {option}" for option in (*options, *site.options)]
+    for option in options:
+        if not option.isprintable():
+            raise ExperimentsError(
+                f"{option!r} cannot be a line of a batch script; give a name without control "
+                "characters"
+            )
+    lines = [f"#SBATCH {option}" for option in (*map(shlex.quote, options), *site.options)]
     command = f"exec {shlex.join(job.command)}"
     enter = f"cd {shlex.quote(str(job.folder))}"
     return "\n".join(("#!/bin/bash", *lines, "", *site.prepare, enter, command, ""))

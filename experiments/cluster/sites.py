@@ -4,15 +4,14 @@ A table for each site. Nothing in it is about an experiment.
 """
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from experiments.model.environment import CONTAINERS, LAUNCHERS, MPIS
-from experiments.model.errors import ExperimentsError, SpecError, unknown
-from experiments.model.validation import Count, Flag, Form, Line, Name, among, read
+from experiments.model.errors import ExperimentsError, unknown
+from experiments.model.validation import Count, Flag, Form, Line, Name, among, read, toml
 
 PMI = {"openmpi": "pmix", "mpich": "pmi2", "impi": "pmi2"}
 """What `srun --mpi` is to offer each MPI; under another one, ranks are alone in jobs of one."""
@@ -24,7 +23,9 @@ Folder = Annotated[
     str, Field(strict=True, pattern=r"^(/.*)?$", description="an absolute path, alike on all nodes")
 ]
 Table = Annotated[dict[str, str], Field(description='a table: { NAME = "value" }')]
-Word = Annotated[str, Field(strict=True, description="as sbatch takes it")]
+Word = Annotated[
+    str, Field(strict=True, pattern=r"^( |[^\pC\pZ])*$", description="as sbatch takes it")
+]
 
 
 def _for(*known: str) -> AfterValidator:
@@ -109,10 +110,7 @@ def load(name: str, file: Path) -> tuple[str, Site]:
                 "has examples"
             )
         return "", Site()
-    try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(f"{file} is not valid TOML: {error}; mend that line") from error
+    tables = toml(file, str(file))
     if not name and len(tables) != 1:
         raise ExperimentsError(
             f"{file} has {len(tables)} sites, {', '.join(tables)}; name one with --site"

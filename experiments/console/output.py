@@ -1,9 +1,35 @@
-"""Rich's tables and texts as plain text, and on standard output."""
+"""Text for users: Rich's tables and texts as plain text, and on standard output.
+
+Whatever a file, a rank, a guest or a folder's name holds, no control character reaches a terminal.
+"""
 
 import io
+from collections.abc import Iterator
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
+
+
+def printable(text: str) -> str:
+    """The text with what is no character to see, but for ends of lines and tabs, as Python has it.
+
+    So a terminal shows an escape sequence, and does not obey it.
+    """
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text
+    )
+
+
+class _Shown:
+    """What Rich makes of something, with its texts printable; styles stay."""
+
+    def __init__(self, what: RenderableType) -> None:
+        self._what = what
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for text, style, control in console.render(self._what, options):
+            yield Segment(text if control else printable(text), style, control)
 
 
 def printed(*parts: RenderableType, width: int | None = None, terminal: bool | None = None) -> str:
@@ -18,9 +44,9 @@ def printed(*parts: RenderableType, width: int | None = None, terminal: bool | N
     console = Console(file=text, width=width, force_terminal=terminal, highlight=False)
     for part in parts:
         if isinstance(part, str):
-            console.print(Text(part), soft_wrap=True)
+            console.print(Text(printable(part)), soft_wrap=True)
         else:
-            console.print(part)
+            console.print(_Shown(part))
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
@@ -29,4 +55,4 @@ def to_stdout(what: RenderableType, width: int) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=width)
-    console.print(what, highlight=False)
+    console.print(_Shown(what), highlight=False)

@@ -13,6 +13,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from experiments.console.output import printable
+
 
 class Display:
     """Progress over launches, to be used in a with statement."""
@@ -43,7 +45,7 @@ class Display:
     def begin(self, name: str, launches: int = 1) -> None:
         """One launch starts, or several that run at the same time."""
         self._name, self._began, self._many = name, time.monotonic(), launches
-        self._bar.update(self._task, description=name)
+        self._bar.update(self._task, description=printable(name))
 
     def within(self, share: float) -> None:
         """How much of the current launches is done, 0 to 1."""
@@ -59,7 +61,7 @@ class Display:
 
     def say(self, line: str) -> None:
         """One line for the user, above the bar."""
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def _left(self) -> str:
         """How long the launches to come take, if they take as long as those before."""

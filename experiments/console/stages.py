@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from experiments.console.output import printable
+
 
 class Stages:
     """The stages of one command, in the order of their ends.
@@ -21,7 +23,7 @@ class Stages:
 
     def say(self, line: str) -> None:
         """One line for the user."""
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     @contextlib.contextmanager
     def stage(self, name: str, spinner: bool = True) -> Iterator[None]:

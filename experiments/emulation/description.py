@@ -5,7 +5,6 @@ nearest valid name.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from experiments.emulation.machine import Description, Found, Machine, Node
 from experiments.model.environment import MACHINES, machine_names
 from experiments.model.errors import SpecError, unknown
-from experiments.model.validation import read
+from experiments.model.validation import read, toml
 
 MOST_CPUS, MOST_NODES = 255, 16
 """CPUs: what q35 has without remapped interrupts. Nodes: what a check has pages for."""
@@ -32,7 +31,7 @@ def load(name: str) -> Description:
         raise SpecError(unknown("emulated machine", name, machine_names()))
     path = Path(name) if given else MACHINES / f"{name}.toml"
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = toml(path, path.name)
     except FileNotFoundError as error:
         raise SpecError(
             f"there is no file {name}; give the path of a description, or one of "
@@ -42,8 +41,6 @@ def load(name: str) -> Description:
         raise SpecError(
             f"{name} cannot be read ({error.strerror}); give a file that you may read"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path.name} is not valid TOML: {error}; mend that line") from error
     return from_dict(values, path.stem, path.name)
 
 

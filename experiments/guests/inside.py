@@ -6,6 +6,7 @@ progress file up to date, and copies back what the command wrote. Ends with the 
 
 import argparse
 import os
+import re
 import shlex
 import signal
 import sys
@@ -31,6 +32,8 @@ VARIABLES = (
     "OPENBLAS_NUM_THREADS=1",  # a thread for each CPU makes NumPy's import take 5 s there, not 3
 )
 PROGRESS = "progress"
+FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""The name of a file that a guest may bring into a launch's folder."""
 
 
 def run(socket: Path, folder: Path, words: Sequence[str], root: bool, after: str) -> int:
@@ -124,10 +127,16 @@ def _end(guest: Agent, process: int) -> None:
 
 
 def _fetch(guest: Agent, folder: Path, remote: str, brought: set[str]) -> None:
-    """Copy the files that the command wrote to the folder on this machine; no subfolders."""
+    """Copy the files that the command wrote to the folder on this machine; no subfolders.
+
+    Raises:
+        GuestLost: the guest names what is no file of a launch, so that it cannot be believed.
+    """
     line = f"cd {shlex.quote(remote)} && find . -maxdepth 1 -type f -printf '%f\\n'"
     names = guest.run("/bin/sh", "-c", line).output.split("\n")
     for name in names:
+        if name and not FILE.fullmatch(name):
+            raise agent.GuestLost(f"the guest names {name!r}, which is no file of a launch")
         if name and name not in brought:
             content = guest.read(f"{remote}/{name}")
             if content is not None:

@@ -27,7 +27,7 @@ ON_HOSTS = ("charliecloud", "apptainer")
 """The containers of that kind: those that an ordinary command starts, with no daemon."""
 RATE = "1gbit"
 """Rate of the hosts' links, where a name gives none."""
-ASKED = re.compile(r"(\d+)(?:x(.+))?")
+ASKED = re.compile(r"(\d{1,6})(?:x(.+))?")
 MOST_HOSTS = 100
 
 VM, VM_DOCKER = "vm", "vm-docker"

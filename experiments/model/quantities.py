@@ -35,10 +35,12 @@ def check_rank_counts(counts: Iterable[int], cores: int, machine: str = "this ma
 
 def parse_size(text: str) -> int:
     """Bytes of "64", "1KiB", "16 MiB" or "2GiB"."""
-    match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", text)
+    match = re.fullmatch(r"\s*(\d{1,18})\s*([A-Za-z]*)\s*", text)
     if not match or match[2] not in UNITS:
         units = ", ".join(unit for unit in UNITS if unit)
-        raise SpecError(f"size {text!r} does not parse; write a whole number and one of {units}")
+        raise SpecError(
+            f"size {text[:80]!r} does not parse; write a whole number and one of {units}"
+        )
     return int(match[1]) * UNITS[match[2]]
 
 
@@ -48,8 +50,8 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         return tuple(parse_size(part) for part in text.split(","))
     parts = text.split(":")
     step = parts[2] if len(parts) > 2 else "2"
-    if len(parts) > 3 or not step.isdigit() or int(step) < 2:
-        raise SpecError(f"sizes {text!r} do not parse; write FIRST:LAST or FIRST:LAST:FACTOR")
+    if len(parts) > 3 or not re.fullmatch(r"\d{1,18}", step) or int(step) < 2:
+        raise SpecError(f"sizes {text[:80]!r} do not parse; write FIRST:LAST or FIRST:LAST:FACTOR")
     first, last = parse_size(parts[0]), parse_size(parts[1])
     if not 0 < first <= last:
         raise SpecError(f"sizes {text!r} run from {first} to {last} bytes; put the smaller first")
@@ -69,7 +71,7 @@ def parse_ranks(text: str) -> list[int]:
 
 def parse_rate(text: str) -> float:
     """Bits per second of "1gbit" or "2.5mbit", as tc(8) writes rates."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?bit)", text)
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([kmg]?bit)", text)
     if not match or not float(match[1]):
         raise SpecError(
             f"rate {text!r} does not parse; write a number and one of {', '.join(RATE_UNITS)}"

@@ -3,13 +3,19 @@
 For the driver: ranks have no pydantic, and no module that they import may import this one.
 """
 
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 from pydantic.fields import FieldInfo
 
+from experiments.model import plain_file
 from experiments.model.errors import SpecError, unknown
+
+MOST_TOML = 2**20  # bytes of a file
+DEEPEST = 8  # tables and lists within each other
 
 
 class Form(BaseModel):
@@ -23,6 +29,38 @@ class Form(BaseModel):
 
 
 Table = TypeVar("Table", bound=Form)
+
+
+def toml(path: Path, source: str) -> dict[str, Any]:
+    """What a TOML file holds.
+
+    Args:
+        source: the file, as messages name it.
+
+    Raises:
+        SpecError: it is no plain file, not valid, or nests tables without end.
+        OSError: it cannot be read.
+    """
+    try:
+        values = tomllib.loads(plain_file.read(path, MOST_TOML, follow=True).decode("utf-8"))
+        nested = _nested(values, DEEPEST)
+    except ValueError as error:
+        raise SpecError(f"{source} is not valid TOML: {error}; mend that line") from error
+    except RecursionError:
+        nested = True
+    if nested:
+        raise SpecError(
+            f"{source} has more than {DEEPEST} tables or lists within each other; take some out"
+        )
+    return values
+
+
+def _nested(value: Any, most: int) -> bool:
+    """Whether more than so many tables or lists are within each other."""
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return most == 0 or any(_nested(each, most - 1) for each in inner)
 
 
 def read(form: type[Table], values: object, source: str) -> Table:
@@ -48,6 +86,15 @@ def whole(least: int, most: int | None = None) -> Any:
 
 Text = Annotated[str, Field(strict=True, min_length=1, description="a line of text")]
 Line = Annotated[Text, Field(pattern=r"^( |[^\pC\pZ])*$")]  # as str.isprintable() has it
+FileName = Annotated[
+    str,
+    Field(
+        strict=True,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
+        description="a name of letters, digits, '.', '_' and '-', a letter or digit first",
+    ),
+]
+"""What becomes part of the names of folders, jobs and containers."""
 Flag = Annotated[bool, Field(strict=True, description="true or false")]
 Count = Annotated[int, whole(1)]
 Number = Annotated[int, Field(strict=True, ge=0)]

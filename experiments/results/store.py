@@ -13,18 +13,17 @@ import hashlib
 import json
 import os
 import shutil
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from experiments.model import plain_file
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import FORMAT
 from experiments.processes.whole_file import whole_file
-from experiments.results import formats
+from experiments.results import formats, recorded, typed
 
 PRIVATE = 0o700  # of a launch's folder: its ranks and its driver take orders from files there
 HEADER = ("name", "experiment", "seed", "schedule")
@@ -103,6 +102,8 @@ def read_header(folder: Path) -> dict[str, Any]:
     lacking = [key for key in HEADER if key not in header]
     if lacking:
         raise ResultsError(f"{path} lacks {', '.join(lacking)}; {_mend(path)}")
+    with _named(path):
+        typed.check(header, "campaign")
     return {**formats.HEADER, **header}
 
 
@@ -133,9 +134,12 @@ def withdraw_torn(folder: Path) -> None:
     done = finished(folder)
     for name in done:
         path = folder / "launches" / f"{name}.json"
-        if not done.issuperset(read_json(path).get("company", [])):
+        launch = read_json(path)
+        with _named(path):
+            typed.check(launch, "launch")
+        if not done.issuperset(launch.get("company", [])):
             path.unlink()
-            path.with_suffix(".npz").unlink()
+            path.with_suffix(".npz").unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -171,9 +175,9 @@ def accept(folder: Path, name: str, place: Path) -> None:
         raise ResultsError(
             f"launch {name} ended well but wrote no result; see its log and --resume"
         )
-    values = read_json(result)
-    values["samples_sha256"] = hashlib.sha256(samples.read_bytes()).hexdigest()
-    read_samples(samples)
+    values, content = read_json(result), _content(samples)
+    values["samples_sha256"] = hashlib.sha256(content).hexdigest()
+    _arrays(samples, content)
     write_json(result, values)
     launches = folder / "launches"  # from here on nothing needs room on the disk
     samples.replace(launches / f"{name}.npz")
@@ -181,18 +185,22 @@ def accept(folder: Path, name: str, place: Path) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A file that holds one JSON object.
+    """A file that holds one JSON object, of printable text and finite numbers.
 
     Raises:
-        ResultsError: it is missing, torn or something else.
+        ResultsError: it is missing, torn or something else; names the field.
     """
+    with _named(path):
+        return typed.json_object(path)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file, and what to do, in the error of its reading."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        yield
+    except (OSError, ValueError, MemoryError) as error:
         raise ResultsError(f"{path} cannot be read ({error}); {_mend(path)}") from error
-    if not isinstance(values, dict):
-        raise ResultsError(f"{path} holds no JSON object; {_mend(path)}")
-    return values
 
 
 def _mend(path: Path) -> str:
@@ -208,14 +216,21 @@ def read_launch(folder: Path, name: str) -> dict[str, Any]:
     path = folder / "launches" / f"{name}.json"
     launch = read_json(path)
     formats.check(path, launch)
-    if "cells" not in launch or "launch" not in launch:
-        raise ResultsError(f"{path} is no launch of a campaign; {_mend(path)}")
     samples = path.with_suffix(".npz")
     if not samples.exists():
         raise ResultsError(f"{samples} is missing beside its {path.name}; {_mend(path)}")
-    if hashlib.sha256(samples.read_bytes()).hexdigest() != launch.get("samples_sha256"):
+    with _named(path):
+        typed.check(launch, "launch")
+        launch = formats.result(launch)
+        if recorded.name(launch) != name:
+            raise ValueError(f"launch holds the launch {recorded.name(launch)}")
+    content = _content(samples)
+    if hashlib.sha256(content).hexdigest() != launch["samples_sha256"]:
         raise ResultsError(f"{samples} is not what its launch wrote; {_mend(path)}")
-    return formats.result(launch)
+    arrays = _arrays(samples, content)
+    with _named(path):
+        typed.check_samples(launch, arrays)
+    return launch
 
 
 def read_samples(path: Path) -> dict[str, NDArray[Any]]:
@@ -226,8 +241,14 @@ def read_samples(path: Path) -> dict[str, NDArray[Any]]:
     began, in seconds from the earliest begin of the interval's turn (float32), which `began_ns`
     names by the clock.
     """
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
-    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
-        raise ResultsError(f"{path} cannot be read ({error}); {_mend(path)}") from error
+    return _arrays(path, _content(path))
+
+
+def _content(samples: Path) -> bytes:
+    with _named(samples):
+        return plain_file.read(samples, typed.MOST_SAMPLES)
+
+
+def _arrays(samples: Path, content: bytes) -> dict[str, NDArray[Any]]:
+    with _named(samples):
+        return typed.arrays(content)

@@ -74,7 +74,9 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path, source:
     """Write one plain file below `place`; its SHA-256."""
     parts = member.name.split("/")
     if not (2 <= len(parts) <= DEEPEST and all(map(PART.fullmatch, parts))):
-        raise ResultsError(f"{source} holds {member.name!r}, which no campaign's file is called")
+        raise ResultsError(
+            f"{source} holds {member.name[:200]!r}, which no campaign's file is called"
+        )
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
         raise ResultsError(f"{source} holds {member.name}, which is no plain file")
     content = tar.extractfile(member)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from experiments.analysis import export
+
 
 @dataclass(frozen=True)
 class Table:
@@ -33,7 +35,7 @@ class Table:
 
 def csv(table: Table) -> str:
     """The raw values; floats with all their digits, so that reading gives the same back."""
-    return str(table.data.to_csv(index=False, lineterminator="\n"))
+    return export.csv(table.data)
 
 
 def latex(table: Table) -> str:

@@ -40,6 +40,11 @@ def test_a_users_mistake_is_one_message_and_exit_code_1() -> None:
     assert (found.returncode, found.stderr) == (1, "task: no such thing; name another\n")
 
 
+def test_a_message_holds_no_control_character() -> None:
+    found = run(r'raise ExperimentsError("a\x1b]0;owned\x07b")')
+    assert found.stderr == "task: a\\x1b]0;owned\\x07b\n"
+
+
 def test_an_interruption_is_130_whichever_signal_brought_it() -> None:
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         found = run(f"os.kill(os.getpid(), signal.{name}); signal.pause()")

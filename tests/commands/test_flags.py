@@ -2,7 +2,8 @@
 
 import pytest
 
-from commands.flags import leading, leading_path
+from commands.flags import leading, leading_path, whole_number
+from experiments.model.errors import ExperimentsError
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,9 @@ def test_words_right_behind_a_task_are_its_arguments(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["invoke", "hosts", *words.split()])
     assert leading("hosts", "action", "count") == found
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "²", "-1", "1.5"])
+def test_what_is_no_whole_number_is_refused(text: str) -> None:
+    with pytest.raises(ExperimentsError, match=r"--blocks .* must be a whole number, 1 or more"):
+        whole_number("blocks", text, 1)

@@ -5,12 +5,13 @@ results/<tune>/launches/0003-tune.json, .npz every sample of every rank
 results/<tune>/proposal.json                 the proposed table, and the ratios that it comes from
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from experiments.analysis.findings.selection import json_value
 from experiments.analysis.statistics import median_ratio
@@ -21,13 +22,37 @@ from experiments.bench.tune.trials import Trial
 from experiments.results import formats, store
 from experiments.results.store import ResultsError
 
-TRIALS = TypeAdapter(tuple[Trial, ...])
 HEADER = "tune.json"
 PROPOSAL = "proposal.json"
 NOISY = 0.1
 """How far the same way may stray from itself before a reader is warned."""
 FETCHES = ("HBMCOMM_FETCH_BYTES", "HBMCOMM_FETCH_IDLE_BYTES")
 NO_FETCH = "process_vm_readv is not possible here: {}"
+
+
+@dataclass(frozen=True)
+class _Threshold:
+    """As the library's table has it, without its meaning."""
+
+    variable: str
+    unit: str
+    value: int
+    default: int
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What tune.json holds of the question, in the types of JSON."""
+
+    left_out: dict[str, str]
+    trials: tuple[Trial, ...]
+    thresholds: tuple[_Threshold, ...]
+    schedule: tuple[str, ...]
+    machine: dict[str, str]
+    question: dict[str, Any]
+
+
+FORM = TypeAdapter(_Header)
 
 
 @dataclass(frozen=True)
@@ -64,6 +89,7 @@ def load(folder: Path) -> Tuned:
     """
     header = store.read_json(folder / HEADER)
     formats.check(folder / HEADER, header)
+    asked = _asked(header, folder / HEADER)
     names = sorted(store.finished(folder))
     if not names:
         raise ResultsError(f"{folder} holds no finished launch; measure again: ./inv bench --tune")
@@ -72,12 +98,11 @@ def load(folder: Path) -> Tuned:
         ratios.read(launch, store.read_samples(folder / "launches" / f"{name}.npz"))
         for name, launch in zip(names, launches, strict=True)
     ]
-    left_out = dict(header["left_out"])
-    way = launches[0]["environment"]["datapath"].get("cma", "")
+    left_out = dict(asked.left_out)
+    way = launches[0]["environment"].get("datapath", {}).get("cma", "")
     if way != "works":
         left_out |= dict.fromkeys(FETCHES, NO_FETCH.format(way))
-    asked = TRIALS.validate_python(header["trials"])
-    trials = [trial for trial in asked if trial.variable not in left_out]
+    trials = [trial for trial in asked.trials if trial.variable not in left_out]
     noise = ratios.noise(trials, times)
     compared = {trial.variable: ratios.compared(trial, times) for trial in trials}
     by_variable = {
@@ -89,6 +114,23 @@ def load(folder: Path) -> Tuned:
         for each in header["thresholds"]
     )
     return Tuned(header, proposals, compared, noise, tuple(_notes(header, launches, noise)))
+
+
+def _asked(header: Mapping[str, Any], path: Path) -> _Header:
+    """What tune.json asks for.
+
+    Raises:
+        ResultsError: naming the field that no tune writes.
+    """
+    try:
+        return FORM.validate_json(json.dumps(header), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise ResultsError(
+            f"{path}: {field} does not hold what a tune writes ({first['msg']}); measure again: "
+            "./inv bench --tune"
+        ) from error
 
 
 def _notes(

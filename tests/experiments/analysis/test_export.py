@@ -176,3 +176,11 @@ def test_every_row_and_every_table_of_an_emulated_machine_says_so(
             "# Emulated machine knl-snc4-flat (tcg): where ranks and pages are is real, times mean "
             "nothing."
         )
+
+
+def test_a_spreadsheet_takes_no_text_for_a_formula() -> None:
+    frame = pd.DataFrame({"name": ["=1+1", "@x", "plain", "-x"], "seconds": [-1.5, 2.0, 3.0, 4.0]})
+    assert export.csv(frame).splitlines() == [
+        "name,seconds",
+        *("'=1+1,-1.5", "'@x,2.0", "plain,3.0", "'-x,4.0"),
+    ]

@@ -1,12 +1,15 @@
 """A job's script, as a user reads it."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from experiments.cluster.script import Job, limit, script
 from experiments.cluster.sites import Site
+from experiments.model.errors import ExperimentsError
 
 JOB = Job(
     "hbmcomm-quick",
@@ -66,3 +69,20 @@ def test_the_limit_is_the_users_or_the_sites_or_the_forecasts(
     asked: str, site: str, wanted: str
 ) -> None:
     assert limit(Site(time=site), asked, 20 * 60.0) == wanted
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"name": "x\n#SBATCH --wrap=id\ntouch y"},
+        {"log": Path("/scratch/a\nid\n/%j.log")},
+    ],
+)
+def test_no_name_becomes_a_line_of_the_script(changed: dict[str, Any]) -> None:
+    with pytest.raises(ExperimentsError, match=r"cannot be a line of a batch script"):
+        script(SITE, replace(JOB, **changed))
+
+
+def test_a_path_with_spaces_stays_one_option() -> None:
+    text = script(SITE, replace(JOB, log=Path("/scratch/my results/%j.log")))
+    assert "#SBATCH '--output=/scratch/my results/%j.log'\n" in text

@@ -1,10 +1,12 @@
 """Tables and lines as text, and how wide they are on standard output."""
 
 import pytest
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from experiments.console.output import printed, to_stdout
+from experiments.console.progress_bar import Display
+from experiments.console.stages import Stages
 
 LONG = "x " * 40
 
@@ -36,3 +38,19 @@ def test_output_that_is_no_terminal_has_the_width_that_was_asked(
 ) -> None:
     to_stdout(Text(LONG), 20)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 20
+
+
+def test_no_control_character_reaches_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    bad, shown = "a\x1b]0;owned\udcff\u202eb", r"a\x1b]0;owned\udcff\u202eb"
+    column = Table(Column(bad), box=None)
+    column.add_row(Text(bad))
+    assert printed(bad, Text(bad), width=80) == f"{shown}\n{shown}\n"
+    to_stdout(column, 80)
+    Stages().say(bad)
+    display = Display(1, 0)
+    display.begin(bad)
+    display.end()
+    display.say(bad)
+    written = "".join(capsys.readouterr())
+    assert written.count(shown) == 5
+    assert written.replace("\n", "").isprintable()

@@ -4,10 +4,12 @@ import contextlib
 import hashlib
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -26,6 +28,7 @@ from experiments.results import store
 from experiments.results.formats import FORMAT
 from experiments.results.store import ResultsError
 from experiments.schedule.blocks import schedule
+from tests.launched import LAUNCH
 
 
 def asked(environments: str, **flags: Any) -> Experiment:
@@ -109,10 +112,14 @@ def begin(out: Path, environments: str = "vm:plain", **header: Any) -> list[str]
 
 def finish(out: Path, launch: str, hashes: dict[str, str]) -> None:
     """A launch that has been measured, with code of these hashes."""
-    found = {"format": FORMAT, "launch": {}, "cells": [], "environment": {"hashes": hashes}}
-    found |= {"samples_sha256": hashlib.sha256(b"").hexdigest()}
+    samples = out / "launches" / f"{launch}.npz"
+    np.savez(samples)
+    block, _, arm = launch.partition("-")
+    asked = replace(LAUNCH, block=int(block), arm=arm).to_dict()
+    found = {"format": FORMAT, "launch": asked, "cells": []}
+    found |= {"environment": {"versions": {}, "hashes": hashes}}
+    found |= {"samples_sha256": hashlib.sha256(samples.read_bytes()).hexdigest()}
     (out / "launches" / f"{launch}.json").write_text(json.dumps(found))
-    (out / "launches" / f"{launch}.npz").touch()
 
 
 def test_nothing_is_started_for_a_campaign_that_is_complete(

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from experiments.environments import vm
-from experiments.guests.agent import DELIMITER
+from experiments.guests import inside as in_guest
+from experiments.guests.agent import DELIMITER, Ended, GuestLost
 
 COMMAND = "/usr/bin/setsid"  # how a launch's command begins in the guest; all else is a shell's
 PATIENCE = 30.0  # seconds
@@ -185,3 +186,19 @@ def test_a_command_that_says_more_than_can_be_read_is_heard_and_ended(
         assert line == "y\n"
     assert inside.wait(PATIENCE) == 128 + signal.SIGTERM
     assert f"kill -s 15 -- -{agent.command}" in agent.lines
+
+
+class LyingGuest:
+    """An agent that names files which no launch writes."""
+
+    def run(self, *words: str) -> Ended:
+        return Ended(0, "result.json\n../../outside\n" if "find" in words[-1] else "")
+
+    def read(self, path: str) -> bytes:
+        return b"from the guest"
+
+
+def test_a_guest_writes_into_the_launchs_folder_alone(tmp_path: Path) -> None:
+    with pytest.raises(GuestLost, match=r"names '\.\./\.\./outside', which is no file of a launch"):
+        in_guest._fetch(LyingGuest(), tmp_path, "/launch/0000-vm-plain", set())  # type: ignore[arg-type]
+    assert not (tmp_path / "../../outside").exists()

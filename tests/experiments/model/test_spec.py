@@ -1,6 +1,7 @@
 """What a catalogue file may say, and how a mistake in one is answered."""
 
 import itertools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -289,3 +290,38 @@ def test_what_a_campaign_cannot_run_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(SpecError, match=message):
         spec.restrict(spec.load("quick"), environments=environments, **flags)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a = " + "[" * 5000, "more than 8 tables or lists within each other"),
+        ("a = " + "[" * 20 + "]" * 20, "more than 8 tables or lists within each other"),
+        ("seed = " + "9" * 5000, "is not valid TOML"),
+        (
+            "[launches]\nblocks = 100_000_000",
+            "blocks 100000000 must be a whole number",
+        ),
+        (f'[factors]\nsizes = "{"9" * 5000}"', "does not parse"),
+        ('[factors]\nsizes = "1:8:²"', "do not parse"),
+        (f'[launches]\nenvironments = ["hosts:{"9" * 5000}x1mbit"]', "does not say how many"),
+        ('name = "x\\n#SBATCH --wrap\\ntouch y"', "must be a name of letters, digits"),
+        ('name = "../../x"', "must be a name of letters, digits"),
+        ('name = ".x"', "must be a name of letters, digits"),
+        ('title = "\\u001b[31m"', "must be a line of text"),
+    ],
+)
+def test_a_file_without_bounds_is_one_message(tmp_path: Path, text: str, found: str) -> None:
+    path = tmp_path / "mine.toml"
+    title = "" if text.startswith("title") else "title = 't'"
+    path.write_text(f"{title}\nquestion = 'q'\n{text}\n")
+    with pytest.raises(SpecError, match=rf"^mine\.toml.*{found}"):
+        spec.load(str(path))
+
+
+def test_an_experiment_is_not_read_from_a_pipe_or_a_device(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        with pytest.raises(SpecError):
+            spec.load(str(tmp_path / f"{name}.toml"))

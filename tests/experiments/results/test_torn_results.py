@@ -7,19 +7,23 @@ without a word before that operation.
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from experiments.catalogue import spec
 from experiments.execution.cleanup import reaper
 from experiments.model.launch import FORMAT
 from experiments.results import store
+from tests.launched import LAUNCH
 
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree")
 NAMES = ("0000-host", "0000-docker")
-HEADER = {"name": "torn", "experiment": {}, "seed": 1, "schedule": []}
+HEADER = {"name": "torn", "experiment": spec.load("quick").to_dict(), "seed": 1, "schedule": []}
+RESULT = {"format": FORMAT, "cells": [], "environment": {"versions": {}}}
 KILLED = 9
 
 
@@ -30,8 +34,8 @@ def campaign(folder: Path) -> None:
     for name in NAMES:
         if name not in store.finished(folder):
             with store.incoming(folder, name) as place:
-                found = {"format": FORMAT, "launch": {}, "cells": []}
-                (place / "result.json").write_text(json.dumps(found))
+                launch = replace(LAUNCH, arm=name.partition("-")[2]).to_dict()
+                (place / "result.json").write_text(json.dumps(RESULT | {"launch": launch}))
                 np.savez(place / "samples.npz", c0=np.ones((3, 2)))
                 store.accept(folder, name, place)
 

@@ -25,6 +25,7 @@ from experiments.model.launch import FORMAT, Launch
 from experiments.results import store as results
 from experiments.results.store import ResultsError
 from tests.experiments.bench.processes import ROOT, interrupted, started
+from tests.launched import LAUNCH
 from tests.sharing import MadeOnce
 
 QUICK = Measurement(time_cap=0.002, min_iterations=5, max_iterations=20)
@@ -167,12 +168,15 @@ def described(path: Path, trial: Trial, ratio: float, **environment: str) -> Non
         name = f"{block:04d}-tune"
         cells, samples = [], {}
         for cell, (contender, seconds) in product(trial.cells, times.items()):
-            key = f"{contender} at {cell.at}"
+            key = f"c{len(cells)}"
             samples[key] = np.full((4, 2), seconds * (1 + 0.001 * block))
             text = {"transport": contender, "buffers": "arena", "emulated": False, "samples": key}
-            cells.append(text | {"warmup": 0, "group": 1, "turn": 2} | vars(cell))
-        launch = {"format": FORMAT, "launch": {}, "cells": cells, "ranks": []}
-        launch |= {"environment": {"datapath": environment}}
+            text |= {"kind": "regular", "locality": "local"}
+            numbers = {"bytes": cell.bytes, "warmup": 0, "group": 1, "turn": 2}
+            cells.append(text | numbers | {"operation": cell.operation})
+        asked = replace(LAUNCH, block=block, arm="tune").to_dict()
+        launch = {"format": FORMAT, "launch": asked, "cells": cells, "ranks": []}
+        launch |= {"environment": {"versions": {}, "datapath": environment}}
         with results.incoming(path, name) as place:
             results.write_json(place / "result.json", launch)
             np.savez(place / "samples.npz", **samples)

@@ -1,0 +1,330 @@
+"""A campaign's folder that someone else made is read as it should be, or refused in one message.
+
+CI draws some hostile folders. Ten minutes with new seeds:
+
+    HBMCOMM_TEST_MINUTES=10 pytest -m rare tests/experiments/results/test_typed.py
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from experiments.analysis import export
+from experiments.analysis.reading import Campaign, load
+from experiments.model.errors import ExperimentsError
+from experiments.results import store, unarchive
+from experiments.results.store import ResultsError
+
+ROOT = Path(__file__).parents[3]
+STORED = Path(__file__).parents[1] / "stored" / "format-2.tar.xz"
+MINUTES = float(os.environ.get("HBMCOMM_TEST_MINUTES", "10"))  # of the rare test
+EXAMPLES = 40  # folders of CI
+LAUNCH = "0000-docker-default-one"
+HEADER, JSON, NPZ = "campaign.json", f"launches/{LAUNCH}.json", f"launches/{LAUNCH}.npz"
+ESCAPE = "\x1b]0;owned\x07"
+Change = Callable[[Any], Any]
+
+
+@contextlib.contextmanager
+def campaign() -> Iterator[Path]:
+    """A stored campaign with one launch, in a folder of its own."""
+    with unarchive.opened(STORED) as whole, tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "campaign")
+        (folder / "launches").mkdir(parents=True)
+        for each in (HEADER, JSON, NPZ):
+            shutil.copy(whole / each, folder / each)
+        yield folder
+
+
+def put(values: Any, path: tuple[Any, ...], value: Any) -> None:
+    """Change one field."""
+    for key in path[:-1]:
+        values = values[key]
+    values[path[-1]] = value
+
+
+def change_json(file: Path, path: tuple[Any, ...], value: Any) -> None:
+    """Change one field of a file."""
+    values = json.loads(file.read_text())
+    put(values, path, value)
+    file.write_text(json.dumps(values))
+
+
+def change_samples(folder: Path, content: bytes) -> None:
+    """Put other samples into the launch, whose JSON then has their sum."""
+    (folder / NPZ).write_bytes(content)
+    change_json(folder / JSON, ("samples_sha256",), hashlib.sha256(content).hexdigest())
+
+
+def packed(**arrays: Any) -> bytes:
+    held = io.BytesIO()
+    np.savez(held, **arrays)
+    return held.getvalue()
+
+
+def read(folder: Path) -> Campaign | str:
+    """The campaign, which every reader takes; or the one message that refuses it."""
+    try:
+        found = load(folder)
+        for form, raw in (("csv", False), ("csv", True), ("osu", False)):
+            export.export(found, form, folder.parent / "exported", raw)
+    except ExperimentsError as error:
+        return str(error)
+    assert all(math.isfinite(each) and each >= 0 for each in found.cells["median_s"])
+    return found
+
+
+def refusal(folder: Path) -> str:
+    message = read(folder)
+    assert isinstance(message, str), "it was accepted"
+    check_message(message, folder)
+    return message
+
+
+def check_message(message: str, folder: Path) -> None:
+    """It is one line that names a file."""
+    assert str(folder) in message
+    assert message.isprintable()
+    assert len(message) < 600
+
+
+def test_the_campaign_that_is_changed_below_is_accepted() -> None:
+    with campaign() as folder:
+        assert isinstance(read(folder), Campaign)
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "value", "text"),
+    [
+        (HEADER, ("name",), "../../x", "name holds '../../x', and must be text"),
+        (HEADER, ("name",), f"x{ESCAPE}", r"name holds 'x\x1b]0;owned\x07', with characters"),
+        (HEADER, ("missing",), "abc", "missing holds 'abc', and must be a list"),
+        (HEADER, ("machine",), [1], "machine holds [1], and must be a table"),
+        (HEADER, ("command",), 5, "command holds 5, and must be a list"),
+        (HEADER, ("seed",), True, "seed holds True, and must be a whole number"),
+        (HEADER, ("schedule",), ["a"], "schedule[0] holds 'a', and must be a table"),
+        (HEADER, ("experiment", "launches", "blocks"), 10**9, "blocks holds 1000000000"),
+        (HEADER, ("experiment", "factors", "sizes"), [1] * 10**4, "a list, of 1000 at most"),
+        (HEADER, ("experiment", "launches", "ranks"), [0], "ranks[0] holds 0"),
+        (JSON, ("launch", "arm"), "../../x", "launch.arm holds '../../x'"),
+        (JSON, ("launch", "arm"), "other", "launch holds the launch 0000-other"),
+        (JSON, ("launch", "block"), 10**30, "no finite number of 64 bits"),
+        (JSON, ("launch", "ranks"), 3, "cells[0] has 2 columns of samples, and not 3"),
+        (JSON, ("launch", "environment"), "\n", "launch.environment holds '\\n'"),
+        (JSON, ("cells", 0, "bytes"), math.nan, "cells[0].bytes holds nan"),
+        (JSON, ("cells", 0, "bytes"), -5, "cells[0].bytes holds -5, and must be a whole number"),
+        (JSON, ("cells", 0, "operation"), ["a"], "cells[0].operation holds ['a']"),
+        (JSON, ("cells", 0, "samples"), "c9", "cells[0].samples names 'c9', which its .npz"),
+        (JSON, ("cells", 0, "warmup"), 10**9, "rows of samples, 1000000000 of them to warm up"),
+        (JSON, ("cells", 0, "group"), 0, "cells[0].group holds 0"),
+        (JSON, ("cells",), {}, "cells holds {}, and must be a list"),
+        (JSON, ("company",), 5, "company holds 5, and must be a list"),
+        (JSON, ("environment",), {"hosts": []}, "environment lacks versions"),
+        (JSON, ("environment", "versions"), {f"mpi{ESCAPE}": "5"}, "which is no line of text"),
+        (JSON, ("environment", "kernel"), "\udcff", r"'\udcff', with characters"),
+    ],
+)
+def test_a_field_of_another_type_or_range_is_named(
+    file: str, path: tuple[Any, ...], value: Any, text: str
+) -> None:
+    with campaign() as folder:
+        change_json(folder / file, path, value)
+        message = refusal(folder)
+        assert message.startswith(str(folder / file))
+        assert text in message
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda times: -times, "negative ones"),
+        (lambda times: times * np.nan, "NaN"),
+        (lambda times: times + np.inf, "huge ones"),
+        (lambda times: times.astype(complex), "no floating-point numbers"),
+        (lambda times: np.array([{}], dtype=object), "Object arrays cannot be loaded"),
+        (lambda times: times[:, 0], "holds no rows and columns"),
+        (lambda times: times[:0], "holds no rows and columns"),
+        (lambda times: times[:, :1], "has 1 columns of samples, and not 2"),
+    ],
+)
+def test_samples_that_are_no_times_of_its_cells_are_named(change: Change, text: str) -> None:
+    with campaign() as folder:
+        arrays = store.read_samples(folder / NPZ)
+        key = json.loads((folder / JSON).read_text())["cells"][0]["samples"]
+        change_samples(folder, packed(**arrays | {key: change(arrays[key])}))
+        assert text in refusal(folder)
+
+
+def test_packed_samples_are_not_unpacked() -> None:
+    with campaign() as folder:
+        held = io.BytesIO()
+        np.savez_compressed(held, c0=np.zeros((10**6, 2)))
+        change_samples(folder, held.getvalue())
+        assert "it is packed" in refusal(folder)
+
+
+def replace_by(kind: str, path: Path) -> None:
+    """Put something else in a file's place."""
+    kept = path.rename(path.with_name("kept"))
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else kept)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "link"])
+@pytest.mark.parametrize("file", [HEADER, JSON, NPZ])
+def test_what_is_no_plain_file_is_not_read(file: str, kind: str) -> None:
+    with campaign() as folder:
+        replace_by(kind, folder / file)
+        assert str(folder / file) in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 10**5, '{"format": ' + "9" * 5000 + "}", '{"a":' * 900 + "1" + "}" * 900, "\0"]
+)
+def test_json_without_end_is_one_message(text: str) -> None:
+    with campaign() as folder:
+        (folder / JSON).write_text(text)
+        assert str(folder / JSON) in refusal(folder)
+
+
+def test_a_command_ends_in_the_message_alone(tmp_path: Path) -> None:
+    with campaign() as folder:
+        change_json(folder / JSON, ("cells", 0, "operation"), f"bcast{ESCAPE}")
+        words = ("-m", "invoke", "report", str(folder), "--out", str(tmp_path))
+        done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, check=False)
+    message = rf"report: {folder / JSON} cannot be read \(cells\[0\]\.operation holds .*\n"
+    assert done.returncode == 1
+    assert re.fullmatch(message, done.stderr.decode())
+    assert list(tmp_path.iterdir()) == []
+
+
+VALUES = st.one_of(
+    st.sampled_from(
+        [
+            *(None, True, -1, 0, 0.5, 10**30, math.nan, math.inf, "", "..", "../../x", ESCAPE),
+            *("a\nb", "\udcff", "=1+1", "/dev/zero", "x" * 10**5, [], {}, [[]] * 50, [{}]),
+        ]
+    ),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner),
+        max_leaves=12,
+    ),
+)
+NUMBERS = st.floats(width=64) | st.sampled_from([0.0, -1e-9, 5e-324, 1e300, math.nan, math.inf])
+KINDS = st.sampled_from(["f8", "f8", "f4", "i8", "c16", "U3", "f8,i4"])
+
+
+def change_a_field(draw: Any, file: Path) -> None:
+    """Walk to a field of a JSON file, and replace, remove or double it."""
+    whole = json.loads(file.read_text())
+    values = whole
+    while True:
+        keys = sorted(values) if isinstance(values, dict) else range(len(values))
+        key = draw(st.sampled_from(list(keys)))
+        inner = values[key]
+        if not isinstance(inner, dict | list) or not inner or draw(st.integers(0, 3)) == 0:
+            break
+        values = inner
+    what = draw(st.sampled_from(["replace", "replace", "remove", "add"]))
+    if what == "replace":
+        values[key] = draw(VALUES)
+    elif what == "remove":
+        del values[key]
+    elif isinstance(values, dict):
+        values[draw(st.text(max_size=9))] = draw(VALUES)
+    else:
+        values.append(draw(VALUES))
+    file.write_text(json.dumps(whole))
+
+
+def change_an_array(draw: Any, folder: Path) -> None:
+    """Replace an array of times by one of another kind, shape or content."""
+    arrays = store.read_samples(folder / NPZ)
+    key = draw(st.sampled_from(sorted(arrays)))
+    shape = draw(st.sampled_from([arrays[key].shape, (), (0,), (5,), (5, 1), (40, 2), (1, 2, 3)]))
+    if draw(st.booleans()):
+        made: Any = np.full(shape, draw(NUMBERS))
+    else:
+        made = np.zeros(shape, draw(KINDS))
+    change_samples(folder, packed(**arrays | {key: made}))
+
+
+def hostile_folder(data: st.DataObject) -> None:
+    """A campaign with some changes is accepted as a right one, or refused in one message."""
+    draw: Any = data.draw
+    with campaign() as folder:
+        for _ in range(draw(st.integers(1, 3))):
+            file = draw(st.sampled_from([HEADER, JSON, JSON, NPZ]))
+            how = draw(st.sampled_from(["field", "field", "field", "bytes", "kind"]))
+            if any(
+                path.is_symlink() or not path.is_file()
+                for path in (folder / JSON, folder / NPZ, folder / HEADER)
+            ):
+                break  # replaced before
+            with contextlib.suppress(OSError, ValueError, ResultsError):  # changed twice
+                if how == "kind":
+                    kind = draw(st.sampled_from(["pipe", "folder", "device", "link"]))
+                    replace_by(kind, folder / file)
+                elif how == "bytes":
+                    content = bytearray((folder / file).read_bytes())
+                    content[draw(st.integers(0, len(content) - 1))] ^= draw(st.integers(1, 255))
+                    (folder / file).write_bytes(content)
+                    if file == NPZ:
+                        change_samples(folder, bytes(content))
+                elif file == NPZ:
+                    change_an_array(draw, folder)
+                else:
+                    change_a_field(draw, folder / file)
+        before = sorted(folder.rglob("*"))
+        found = read(folder)
+        if isinstance(found, str):
+            check_message(found, folder)
+        assert sorted(folder.rglob("*")) == before
+
+
+def drawn(examples: int, seed: int | None = None) -> None:
+    """Draw hostile folders, with a seed of its own where one is given."""
+    options = settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=seed is None,
+        suppress_health_check=list(HealthCheck),
+    )
+    test = options(given(st.data())(hostile_folder))
+    (test if seed is None else hypothesis.seed(seed)(test))()
+
+
+def test_hostile_folders_are_right_or_refused() -> None:
+    drawn(EXAMPLES)
+
+
+@pytest.mark.rare
+@pytest.mark.timeout(60 * MINUTES + 300)
+def test_many_hostile_folders_are_right_or_refused() -> None:
+    end = time.monotonic() + 60 * MINUTES
+    while time.monotonic() < end:
+        drawn(500, time.time_ns() % 2**32)
