@@ -144,7 +144,7 @@ def _measure(campaign: Campaign, found: Backends, lock: FolderLock, stages: Stag
     try:
         with (
             stages.stage("measurement", spinner=False),
-            watchdog.in_engines(lock, campaign.id, found.engines),
+            watchdog.in_engines(lock, campaign.label, found.engines),
         ):
             return Runner(context, campaign.blocks, _fits(campaign)).run()
     except KeyboardInterrupt:

@@ -72,7 +72,7 @@ class Campaign:
     """What is measured, in which order and with what.
 
     Attributes:
-        id: labels its containers.
+        id: of its own among all campaigns, as far as campaign.json is right.
         variables: for every rank.
         stored: campaign.json, for one that was begun before.
     """
@@ -83,6 +83,11 @@ class Campaign:
     id: str
     variables: Mapping[str, str]
     stored: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def label(self) -> str:
+        """Names and labels its containers. Its folder is in it: a file cannot name another's."""
+        return f"{self.id}-{ownership.digest_of(self.request.out)}"
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:

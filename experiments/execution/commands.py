@@ -164,7 +164,7 @@ class Commands:
             image.PREFIX,
             self._cores,
             self._machine,
-            self._campaign.id,
+            self._campaign.label,
             variables,
             engine=where.kind,
             version=self._versions.get(where, ""),
@@ -181,5 +181,5 @@ class Commands:
             return Vm(Host(flavour, image.PREFIX, described.cpus, own), agent)
         passed = passthrough.emulated(described)
         name, cpus = self._tag(flavour), described.cpus
-        there = Docker(flavour, name, image.PREFIX, cpus, passed, self._campaign.id, variables)
+        there = Docker(flavour, name, image.PREFIX, cpus, passed, self._campaign.label, variables)
         return Vm(there, agent)

@@ -27,7 +27,8 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # of a file system wi
 
 Facts = dict[str, Any]
 FORMS = {"driver": r"\d+\.\d+", "mark": r"\d+\.\d+\.[0-9a-f]+"}
-"""What notes that processes are found by look like; one of another form is left out."""
+"""What notes that processes are found by look like; one of another form is left out, and so are a
+label of containers that was made for another folder, and the engines that have them."""
 
 
 class FolderLock:
@@ -54,6 +55,8 @@ class FolderLock:
         wrong = {key for key in FORMS if not re.fullmatch(FORMS[key], str(found.get(key, "")))}
         if "driver" in wrong:
             return {}
+        if not str(found.get("campaign", "")).endswith(f"-{ownership.digest_of(self._folder)}"):
+            wrong |= {"campaign", "engines"}
         return {key: value for key, value in found.items() if key not in wrong}
 
     def note(self, **facts: Any) -> None:

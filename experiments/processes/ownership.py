@@ -4,6 +4,7 @@ Names that lead to a folder are trusted: whoever can rename its parents is the c
 """
 
 import errno
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -39,6 +40,11 @@ def refuse_others(folder: Path) -> None:
             f"other users can write into {folder}, so that it may hold what they put there; see "
             f"that all of it is yours, then: chmod go-w {folder}"
         )
+
+
+def digest_of(folder: Path) -> str:
+    """Of where a folder is: in a name, it keeps what files of other folders name apart from it."""
+    return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:12]
 
 
 def open_own(path: Path, flags: int) -> int:

@@ -13,6 +13,8 @@ import docker
 import pytest
 
 from experiments.analysis import reading
+from experiments.environments.docker import LABEL
+from experiments.processes import ownership
 from experiments.provision.images.image import Image
 from experiments.results import store
 from tests.awaiting import wait_for
@@ -92,7 +94,7 @@ def test_an_engine_that_stops_in_the_middle_loses_nothing(
     assert len(store.finished(out)) == 1
     driver.resume(out)
     assert len(reading.load(out).launches) == 3
-    label = f"hbmcomm.campaign={store.read_header(out)['id']}"
+    label = f"{LABEL}={store.read_header(out)['id']}-{ownership.digest_of(out)}"
     assert engine.containers.list(all=True, filters={"label": label}) == []
 
 

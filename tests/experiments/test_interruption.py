@@ -12,6 +12,8 @@ import docker
 import pytest
 
 from experiments.analysis import reading
+from experiments.environments.docker import LABEL
+from experiments.processes import ownership
 from experiments.provision.images.image import Image
 from experiments.results import store
 from tests.awaiting import wait_for
@@ -97,7 +99,7 @@ def test_in_a_container_nothing_of_the_campaign_is_left_in_the_engine(
     out = tmp_path / "out"
     found = interrupted(driver, "docker", out)
     assert found.returncode == 130
-    label = f"hbmcomm.campaign={store.read_header(out)['id']}"
+    label = f"{LABEL}={store.read_header(out)['id']}-{ownership.digest_of(out)}"
     assert engine.containers.list(all=True, filters={"label": label}) == []
     assert len(store.finished(out)) == 1
     driver.resume(out)

@@ -25,7 +25,7 @@ from experiments.analysis import reading
 from experiments.environments.docker import LABEL
 from experiments.model.launch import Launch
 from experiments.model.lower_bound import COPY
-from experiments.processes import folder_lock, tracking
+from experiments.processes import folder_lock, ownership, tracking
 from experiments.provision.images.image import Image
 from experiments.results import store
 from experiments.schedule.blocks import schedule
@@ -93,7 +93,7 @@ class Campaign:
         found = [each for each in found if not each.startswith("/") or Path(each).exists()]
         with contextlib.suppress(FileNotFoundError):
             header = json.loads((self.out / "campaign.json").read_text())
-            label = {"label": f"{LABEL}={header['id']}"}
+            label = {"label": f"{LABEL}={header['id']}-{ownership.digest_of(self.out)}"}
             every = self.engine.api.containers(all=True, filters=label)
             found += [f"container {each['Names']}" for each in every]
             found += [f"network {each.name}" for each in self.engine.networks.list(filters=label)]

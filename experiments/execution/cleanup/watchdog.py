@@ -35,7 +35,7 @@ def in_engines(
 
     Args:
         lock: of its results folder.
-        name: the campaign's id, which is the label's value.
+        name: the label's value: Campaign.label.
         clients: of the engines that it runs in, by name.
 
     Raises:

@@ -1,6 +1,7 @@
 """A resumed campaign runs what its user chose, not what a file names: it may be of anyone."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,13 @@ import pytest
 
 from experiments.catalogue import spec
 from experiments.cluster import sites
+from experiments.environments.process import Container
 from experiments.execution import campaign_file
+from experiments.execution.backends import Backends
+from experiments.execution.commands import Commands
 from experiments.model.checkout import OTHER_BUILDS
 from experiments.model.contender_names import OTHER_PACKAGE
+from experiments.model.environment import DOCKER
 from experiments.model.errors import ExperimentsError
 from experiments.results import store
 from experiments.results.store import ResultsError
@@ -91,3 +96,18 @@ def test_a_folder_that_another_user_owns_or_writes_is_not_resumed(
     os.chown(out, second_user.uid, second_user.gid)
     with pytest.raises(ExperimentsError, match=f"belongs to user {second_user.uid}"):
         campaign_file.read(out)
+
+
+def test_the_id_in_a_file_names_no_container_of_another_folder(out: Path, tmp_path: Path) -> None:
+    """Containers are ended by their label and by their name."""
+    ended = []
+    for folder in (out, tmp_path / "theirs"):
+        begin(folder, id="17f3")
+        campaign = campaign_file.read(folder)
+        launch = replace(campaign.launches[0], environment=DOCKER)
+        made = Commands(campaign, Backends())(launch, folder)
+        assert isinstance(made, Container)
+        ended.append({made.options["name"], *made.options["labels"].values()})
+    assert ended[0].isdisjoint(ended[1])
+    again = campaign_file.read(out.parent / "theirs" / ".." / out.name)
+    assert {again.label} < ended[0]  # of the same folder by another name

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from experiments.execution.cleanup import watchdog
 from experiments.model.errors import ExperimentsError
-from experiments.processes import folder_lock, tracking
+from experiments.processes import folder_lock, ownership, tracking
 from tests.second_user import SecondUser
 
 
@@ -39,11 +40,12 @@ def dead() -> str:
 def test_facts_are_read_back_and_one_cut_short_is_left_out(tmp_path: Path) -> None:
     taken = folder_lock.take(tmp_path, print)
     assert taken.facts() == {}
-    taken.note(campaign="a", engines=[])
+    ours = f"a-{ownership.digest_of(tmp_path)}"
+    taken.note(campaign=ours, engines=[])
     assert taken.facts() == {}  # no driver noted it
     taken.note(driver="7.77", engines=["docker"])
     os.write(taken.descriptor, b'{"campaign": "b')
-    assert taken.facts() == {"driver": "7.77", "campaign": "a", "engines": ["docker"]}
+    assert taken.facts() == {"driver": "7.77", "campaign": ours, "engines": ["docker"]}
     taken.forget()
     assert taken.facts() == {}
     taken.release()
@@ -191,3 +193,16 @@ def test_a_lock_from_elsewhere_ends_no_process_of_another_driver(
             os.close(descriptor)
             with watchdog.watching(folder, print):
                 assert rank.poll() is None
+
+
+@pytest.mark.parametrize("name", ["17f3", "17f3-", "17f3-{other}", ["17f3-{other}"], None])
+def test_a_lock_from_elsewhere_names_no_container_of_another_folder(
+    tmp_path: Path, name: object
+) -> None:
+    """Its writer can know where the other folder is, and the id of the campaign in it."""
+    other = ownership.digest_of(tmp_path / "other")
+    forged = json.loads(json.dumps(name).replace("{other}", other))
+    taken = folder_lock.take(tmp_path, print)
+    taken.note(driver="7.77", campaign=forged, engines=["docker"])
+    assert taken.facts() == {"driver": "7.77"}
+    taken.release()
