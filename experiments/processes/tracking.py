@@ -184,11 +184,11 @@ def remove_segments(before: set[Path]) -> None:
     """
     added, deadline = segments() - before, time.monotonic() + MAP_PATIENCE
     while added:
-        is_last = time.monotonic() > deadline
+        is_last, now = time.monotonic() > deadline, time.time()  # before a look that takes long
         for path in added - mapped():
             with contextlib.suppress(OSError):
                 found = path.lstat()
-                is_old = is_last or time.time() - found.st_mtime > MAP_PATIENCE
+                is_old = is_last or now - found.st_mtime > MAP_PATIENCE
                 if is_old and stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
                     path.unlink()
         if is_last:

@@ -7,12 +7,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -181,39 +180,82 @@ def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mappe
     assert not Path(left).exists()
 
 
-def test_a_segment_that_is_unmapped_in_a_moment_goes() -> None:
-    others = tracking.segments()
+class Clock:
+    """Time for tracking.py, in which programs take part; no test waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds, self._began = 0.0, time.time()
+        monkeypatch.setattr(tracking, "time", self)
+
+    def time(self) -> float:
+        return self._began + self.seconds
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def made(clock: Clock) -> Iterator[BinaryIO]:
+    """A segment that has just been made."""
     with SEGMENT.open("w+b") as file:
         file.truncate(4096)
-        held = mmap.mmap(file.fileno(), 4096)
-    threading.Timer(0.3, held.close).start()
-    try:
-        tracking.remove_segments(others)
-        assert not SEGMENT.exists()
-    finally:
-        SEGMENT.unlink(missing_ok=True)
+        os.utime(SEGMENT, (clock.time(), clock.time()))
+        yield file
+    SEGMENT.unlink(missing_ok=True)
 
 
-def test_a_segment_that_is_old_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    others = tracking.segments()
-    SEGMENT.write_bytes(b"of ranks that have ended")
+def looking(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Have something happen during the first look at what processes map."""
+    look, looks = tracking.mapped, [meanwhile]
+
+    def slow() -> set[Path]:
+        found = look()
+        if looks:
+            looks.pop()()
+        return found
+
+    monkeypatch.setattr(tracking, "mapped", slow)
+
+
+def test_a_segment_that_is_unmapped_in_a_moment_goes(
+    made: BinaryIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = mmap.mmap(made.fileno(), 4096)
+    looking(monkeypatch, held.close)
+    tracking.remove_segments(tracking.segments() - {SEGMENT})
+    assert not SEGMENT.exists()
+
+
+def test_a_segment_that_is_old_is_not_waited_for(made: BinaryIO, clock: Clock) -> None:
     os.utime(SEGMENT, (0, 0))
-    waited: list[float] = []
-    monkeypatch.setattr(time, "sleep", waited.append)
-    tracking.remove_segments(others)
-    assert not SEGMENT.exists() and not waited
+    tracking.remove_segments(tracking.segments() - {SEGMENT})
+    assert not SEGMENT.exists() and not clock.seconds
 
 
-def test_a_segment_that_a_living_process_maps_soon_stays_as_long_as_it_is_mapped() -> None:
-    others = tracking.segments()
-    with contextlib.ExitStack() as held, SEGMENT.open("w+b") as file:
-        file.truncate(4096)
-        other = threading.Timer(0.2, lambda: held.enter_context(mmap.mmap(file.fileno(), 4096)))
-        other.start()
+@pytest.mark.parametrize("seconds", [0.1, 2 * tracking.MAP_PATIENCE], ids=["soon", "under load"])
+def test_a_segment_that_a_living_process_maps_soon_stays_as_long_as_it_is_mapped(
+    made: BinaryIO, clock: Clock, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """A look at all processes takes long on a busy machine, and may miss what begins meanwhile."""
+    others = tracking.segments() - {SEGMENT}
+    with contextlib.ExitStack() as held:
+
+        def map_it() -> None:
+            held.enter_context(mmap.mmap(made.fileno(), 4096))
+            clock.sleep(seconds)
+
+        looking(monkeypatch, map_it)
         for _ in ("just made", "mapped"):
             tracking.remove_segments(others)
             assert SEGMENT.exists()
-        other.join()
     tracking.remove_segments(others)
     assert not SEGMENT.exists()
 
