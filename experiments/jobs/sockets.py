@@ -3,6 +3,10 @@
 A rank shows the token in the launch's folder, which only this user can read. Anyone on the network
 can connect, and has HELLO_PATIENCE to do so; nobody is waited for. When the driver ends, however
 that may be, its node closes the connections; a node that is lost no longer answers.
+
+The driver does not know by which network other nodes reach it, so it listens at each address that
+it announces, and at no other. An address of another machine that forwards to this one (NAT) is none
+of these: ranks behind one say so when they start.
 """
 
 import contextlib
@@ -10,7 +14,6 @@ import errno
 import fcntl
 import hmac
 import json
-import os
 import resource
 import secrets
 import selectors
@@ -21,13 +24,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from experiments.model.errors import ExperimentsError
-from experiments.programs.measure.lines import LISTENER, WELCOME, end_with_peer
+from experiments.processes.whole_file import whole_file
+from experiments.programs.measure.lines import LISTENER, end_with_peer
 from experiments.schedule.turns import Lost
 
 BYTES = 65536
 HELLO_BYTES = 200  # of a rank's first line, at most
 HELLO_PATIENCE = 1.0  # seconds for the first line of whoever connects
 CALLERS = 64  # connections without a first line; the oldest gives way to one more
+PRIVATE = 0o600  # who reads the secrets takes orders in the place of a rank
 QUEUE = 1024  # ranks that connect at once; later ones try again
 UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 SIOCGIFADDR = 0x8915  # netdevice(7): the address of an interface
@@ -46,17 +51,17 @@ class Sockets(contextlib.ExitStack):
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
         self._ranks, self._token = ranks, secrets.token_hex(16)
-        self._listener = self.enter_context(socket.create_server(("", 0), backlog=QUEUE))
-        self._listener.setblocking(False)
+        self._welcome = f"{secrets.token_hex(16)}\n"
+        self._listeners = [self.enter_context(each) for each in _listeners()]
         self._callers: list[tuple[float, socket.socket]] = []  # until when each has time
         self.callback(self._send_away)
         self._connections: dict[int, socket.socket] = {}
         self._parts: dict[int, bytes] = {}
         self._selector = self.enter_context(selectors.DefaultSelector())
-        port = self._listener.getsockname()[1]
-        found = {"addresses": addresses(), "port": port, "token": self._token}
-        with os.fdopen(os.open(place / LISTENER, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            json.dump(found, file)
+        places = [each.getsockname() for each in self._listeners]
+        found = {"places": places, "token": self._token, "welcome": self._welcome}
+        with whole_file(place / LISTENER, PRIVATE) as file:
+            file.write(json.dumps(found).encode())
 
     def connect(self) -> bool:
         """Connect the ranks that wait for orders; whether all do. Waits for nobody.
@@ -64,12 +69,13 @@ class Sockets(contextlib.ExitStack):
         Raises:
             ExperimentsError: launches that are alive have more than this process may open files.
         """
-        with contextlib.suppress(BlockingIOError):
-            for _ in range(QUEUE):
-                connection = self._accepted()
-                connection.setblocking(False)
-                self._callers.append((time.monotonic() + HELLO_PATIENCE, connection))
-                self._hear()
+        for listener in self._listeners:
+            with contextlib.suppress(BlockingIOError):
+                for _ in range(QUEUE):
+                    connection = _accepted(listener)
+                    connection.setblocking(False)
+                    self._callers.append((time.monotonic() + HELLO_PATIENCE, connection))
+                    self._hear()
         self._hear()
         if len(self._connections) < self._ranks:
             return False
@@ -100,19 +106,6 @@ class Sockets(contextlib.ExitStack):
                 self._connections[rank], self._parts[rank] = connection, b""
                 self._selector.register(connection, selectors.EVENT_READ, rank)
 
-    def _accepted(self) -> socket.socket:
-        """The next connection; BlockingIOError where there is none."""
-        try:
-            return self._listener.accept()[0]
-        except OSError as error:
-            if error.errno != errno.EMFILE:
-                raise
-        raise ExperimentsError(
-            "taking turns needs an open file for every rank of a block's launches, and this "
-            f"process may open {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}: raise the limit "
-            "(ulimit -Hn), or write turns = false for the site"
-        )
-
     def _rank_of(self, connection: socket.socket) -> int | None:
         """The rank that connects, welcomed; None for anybody else; BlockingIOError: not yet."""
         try:
@@ -125,7 +118,7 @@ class Sockets(contextlib.ExitStack):
             if known and rank not in self._connections:
                 end_with_peer(connection)
                 connection.setblocking(True)
-                connection.sendall(WELCOME.encode())
+                connection.sendall(self._welcome.encode())
                 return rank
         except BlockingIOError:
             raise
@@ -163,6 +156,20 @@ class Sockets(contextlib.ExitStack):
         return [line.decode() for line in found]
 
 
+def _accepted(listener: socket.socket) -> socket.socket:
+    """The next connection; BlockingIOError where there is none."""
+    try:
+        return listener.accept()[0]
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+    raise ExperimentsError(
+        "taking turns needs an open file for every rank of a block's launches, and this "
+        f"process may open {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}: raise the limit "
+        "(ulimit -Hn), or write turns = false for the site"
+    )
+
+
 @contextlib.contextmanager
 def _on_node_of(rank: int) -> Iterator[None]:
     try:
@@ -171,6 +178,29 @@ def _on_node_of(rank: int) -> Iterator[None]:
         if error.errno in UNREACHABLE:
             raise NodeLost(f"the node of rank {rank} no longer answers") from error
         raise
+
+
+def _listeners() -> list[socket.socket]:
+    """One at each address of this node, in the order in which ranks try them.
+
+    Raises:
+        ExperimentsError: there is no address.
+    """
+    made = []
+    for address in addresses():
+        try:
+            made.append(socket.create_server((address, 0), backlog=QUEUE))
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:  # it has gone
+                raise
+            continue
+        made[-1].setblocking(False)
+    if not made:
+        raise ExperimentsError(
+            "no network interface of this node has an IPv4 address, by which ranks of other nodes "
+            "could reach it: see ip address, or write turns = false for the site"
+        )
+    return made
 
 
 def addresses() -> list[str]:

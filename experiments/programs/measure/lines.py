@@ -1,12 +1,14 @@
 """A rank's end of the line to the driver: pipes in the launch's folder, or TCP between nodes.
 
 The driver makes its end before the launch starts (jobs/pipes.py, jobs/sockets.py). Where one end is
-gone, a read of the other ends.
+gone, a read of the other ends. Pipes are this user's alone; a port can be anyone's, so either side
+shows a secret of the launch's folder.
 """
 
 import contextlib
 import json
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
@@ -14,10 +16,12 @@ from typing import Any, TextIO
 ANSWERS = "answers"
 """The pipe that all answers go by."""
 LISTENER = "listener.json"
-"""The file with the driver's addresses, its port and the token that it wants to see."""
-WELCOME = "welcome\n"
-"""What a driver says to a rank that has shown the token."""
+"""The file with the places of the driver, each an address and a port, the token that it wants to
+see, and the welcome that it then says."""
 PATIENCE = 5.0  # seconds until an address answers
+WELCOME_PATIENCE = 3600.0
+"""Seconds until the driver has answered: it first waits for other launches of the block to start,
+each for minutes."""
 SILENCE = 6  # seconds until a node that answers nothing is taken for lost
 
 
@@ -36,15 +40,13 @@ def opened(folder: Path, rank: int) -> Iterator[tuple[TextIO, TextIO]]:
     """What orders are read from and answers are written to.
 
     Raises:
-        SystemExit: the driver does not answer.
+        SystemExit: the driver does not answer within WELCOME_PATIENCE.
     """
     with contextlib.ExitStack() as stack:
         if (folder / LISTENER).exists():
             listener = json.loads((folder / LISTENER).read_text())
             connection = stack.enter_context(_connected(listener, rank))
             orders = stack.enter_context(connection.makefile("r"))
-            if orders.readline() != WELCOME:
-                raise SystemExit(f"the driver of this campaign refused rank {rank}")
             yield orders, stack.enter_context(connection.makefile("w"))
         else:
             orders = stack.enter_context((folder / pipe_of(rank)).open("r"))
@@ -52,24 +54,39 @@ def opened(folder: Path, rank: int) -> Iterator[tuple[TextIO, TextIO]]:
 
 
 def _connected(listener: Mapping[str, Any], rank: int) -> socket.socket:
-    """A connection to the first address that answers."""
-    refusals = []
-    for address in listener["addresses"]:
+    """A connection to the driver, by the first place where it is."""
+    deadline = time.monotonic() + WELCOME_PATIENCE
+    hello = json.dumps({"token": listener["token"], "rank": rank}) + "\n"
+    failures = []
+    for address, port in listener["places"]:
         try:
-            connection = socket.create_connection((address, listener["port"]), PATIENCE)
+            return _welcomed(address, port, hello.encode(), listener["welcome"].encode(), deadline)
         except OSError as error:
-            refusals.append(f"{address}: {error}")
-            continue
-        connection.settimeout(None)  # the driver may wait for ranks of other launches first
-        end_with_peer(connection)
-        hello = {"token": listener["token"], "rank": rank}
-        connection.sendall((json.dumps(hello) + "\n").encode())
-        return connection
+            failures.append(f"{address}: {error}")
     raise SystemExit(
-        f"rank {rank} cannot reach the driver of this campaign at port {listener['port']} "
-        f"({'; '.join(refusals)}): let the nodes of a job connect to each other, or write "
-        "turns = false for the site"
+        f"rank {rank} cannot reach the driver of this campaign ({'; '.join(failures)}): let the "
+        "nodes of a job connect to each other, or write turns = false for the site"
     )
+
+
+def _welcomed(
+    address: str, port: int, hello: bytes, welcome: bytes, deadline: float
+) -> socket.socket:
+    """A connection to a place where the answer is the welcome; OSError where it is not."""
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(socket.create_connection((address, port), PATIENCE))
+        end_with_peer(connection)
+        connection.sendall(hello)
+        answer = b""
+        while answer != welcome:
+            connection.settimeout(max(deadline - time.monotonic(), 1e-3))
+            more = connection.recv(len(welcome) - len(answer))
+            answer += more
+            if not more or not welcome.startswith(answer):
+                raise ConnectionRefusedError("it does not welcome this rank")
+        connection.settimeout(None)
+        stack.pop_all()
+        return connection
 
 
 def end_with_peer(connection: socket.socket) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from experiments.jobs import sockets
 from experiments.jobs.sockets import NodeLost, Sockets
+from experiments.model.errors import ExperimentsError
 from experiments.programs.measure import lines
 from experiments.programs.measure.lines import LISTENER
 
@@ -30,11 +31,25 @@ def ends(tmp_path: Path) -> Iterator[Sockets]:
         yield made
 
 
-def listener(folder: Path, **changes: Any) -> dict[str, Any]:
-    """What the driver has written, with changes that ranks find."""
-    found: dict[str, Any] = json.loads((folder / LISTENER).read_text()) | changes
-    (folder / LISTENER).write_text(json.dumps(found))
+Place = tuple[str, int]
+
+
+def listener(folder: Path) -> dict[str, Any]:
+    """What the driver has written."""
+    found: dict[str, Any] = json.loads((folder / LISTENER).read_text())
     return found
+
+
+def loopback(folder: Path) -> Place:
+    """Where the driver listens for ranks on its own node."""
+    address, port = listener(folder)["places"][-1]
+    assert address == "127.0.0.1"
+    return address, port
+
+
+def announce(folder: Path, *places: Place) -> None:
+    """Have ranks find the driver at other places."""
+    (folder / LISTENER).write_text(json.dumps(listener(folder) | {"places": places}))
 
 
 def echo(folder: Path) -> threading.Thread:
@@ -59,15 +74,50 @@ def connected(ends: Sockets, seconds: float = 5.0) -> bool:
     return True
 
 
-def test_the_token_can_be_read_by_its_user_alone(ends: Sockets, tmp_path: Path) -> None:
+def test_the_secrets_can_be_read_by_their_user_alone(ends: Sockets, tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / LISTENER).stat().st_mode) == 0o600
+
+
+def test_the_secrets_go_through_no_link(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("as it was")
+    for number, lead in enumerate((Path.symlink_to, Path.hardlink_to)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        lead(folder / LISTENER, precious)
+        with Sockets(folder, 1):
+            assert listener(folder)["token"]
+    assert precious.read_text() == "as it was"
+
+
+def test_the_driver_listens_at_the_addresses_that_it_announces_alone(
+    ends: Sockets, tmp_path: Path
+) -> None:
+    places = listener(tmp_path)["places"]
+    assert [address for address, _ in places] == sockets.addresses()
+    for address, port in places:
+        socket.create_connection((address, port), 5.0).close()
+        with pytest.raises(ConnectionRefusedError):  # what listens everywhere is here as well
+            socket.create_connection(("127.0.0.2", port), 5.0)
+
+
+def test_an_address_that_has_gone_is_not_announced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "addresses", lambda: ["192.0.2.1", "127.0.0.1"])
+    with Sockets(tmp_path, 1):
+        loopback(tmp_path)
+        assert len(listener(tmp_path)["places"]) == 1
+    monkeypatch.setattr(sockets, "addresses", lambda: ["192.0.2.1"])
+    with pytest.raises(ExperimentsError, match=r"no network interface .*or write turns = false"):
+        Sockets(tmp_path, 1)
 
 
 def test_an_address_where_nobody_answers_is_passed_by(
     ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lines, "PATIENCE", 0.2)
-    listener(tmp_path, addresses=["192.0.2.1", "127.0.0.1"])  # the first is one of TEST-NET-1
+    announce(tmp_path, ("192.0.2.1", 9), loopback(tmp_path))  # the first is one of TEST-NET-1
     thread = echo(tmp_path)
     assert connected(ends)
     ends.send("an order\n")
@@ -93,9 +143,9 @@ def test_an_address_where_nobody_answers_is_passed_by(
     ],
 )
 def test_whoever_else_connects_is_sent_away(ends: Sockets, tmp_path: Path, hello: bytes) -> None:
-    found = listener(tmp_path)
-    with socket.create_connection(("127.0.0.1", found["port"]), 5.0) as stranger:
-        stranger.sendall(hello.replace(b"TOKEN", found["token"].encode()))
+    token = listener(tmp_path)["token"]
+    with socket.create_connection(loopback(tmp_path), 5.0) as stranger:
+        stranger.sendall(hello.replace(b"TOKEN", token.encode()))
         if not hello:
             stranger.shutdown(socket.SHUT_WR)
         assert not connected(ends, 0.2)
@@ -109,7 +159,7 @@ def test_strangers_who_say_little_hold_up_neither_the_driver_nor_a_rank(
     ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "CALLERS", 8)
-    place = ("127.0.0.1", listener(tmp_path)["port"])
+    place = loopback(tmp_path)
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(socket.create_connection(place)) for _ in range(20)]
         for each in silent:
@@ -125,7 +175,7 @@ def test_a_stranger_has_one_deadline_for_all_that_it_says(
     ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "HELLO_PATIENCE", 0.2)
-    place = ("127.0.0.1", listener(tmp_path)["port"])
+    place = loopback(tmp_path)
     refused = threading.Event()
 
     def drip() -> None:
@@ -148,10 +198,47 @@ def test_a_stranger_has_one_deadline_for_all_that_it_says(
 def test_a_rank_that_cannot_reach_the_driver_says_what_it_tried(tmp_path: Path) -> None:
     with Sockets(tmp_path, 1):
         pass  # nobody listens any more
-    listener(tmp_path, addresses=["127.0.0.1"])
+    announce(tmp_path, loopback(tmp_path))
     expected = "rank 0 cannot reach the driver .*127.0.0.1: .*refused.*or write turns = false"
     with pytest.raises(SystemExit, match=expected), lines.opened(tmp_path, 0):
         pass
+
+
+def drip(stranger: socket.socket, text: bytes) -> None:
+    """Answer whoever connects with a byte now and then."""
+    with contextlib.suppress(OSError):
+        connection, _ = stranger.accept()
+        with connection:
+            for byte in text:
+                connection.sendall(bytes([byte]))
+                time.sleep(0.02)
+
+
+@pytest.mark.parametrize("answer", ["", "x", "WELCOME", "welcome\n"])
+def test_a_stranger_in_the_place_of_the_driver_gives_no_orders_and_holds_up_no_rank(
+    ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    """It may know how a welcome begins, and takes its time with it."""
+    monkeypatch.setattr(lines, "WELCOME_PATIENCE", 0.5)
+    text = answer.replace("WELCOME", listener(tmp_path)["welcome"][:-1] * 2).encode()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        announce(tmp_path, stranger.getsockname())
+        thread = threading.Thread(target=drip, args=(stranger, text), daemon=True)
+        thread.start()
+        began = time.monotonic()
+        with pytest.raises(SystemExit, match=r"cannot reach the driver .*(welcome|timed out)"):
+            lines.opened(tmp_path, 0).__enter__()
+        assert time.monotonic() - began < 2.0
+    thread.join(5.0)
+
+
+def test_a_rank_waits_no_longer_than_its_deadline_for_a_driver_that_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "WELCOME_PATIENCE", 0.2)
+    expected = "rank 0 cannot reach the driver .*timed out"
+    with Sockets(tmp_path, 1), pytest.raises(SystemExit, match=expected):
+        lines.opened(tmp_path, 0).__enter__()
 
 
 @pytest.mark.parametrize(
@@ -214,11 +301,10 @@ with Sockets(folder, 60) as ends:
         contextlib.ExitStack() as stack,
     ):
         assert driver.stdout is not None and driver.stdout.readline() == "ready\n"
-        found = listener(tmp_path)
+        token, place = listener(tmp_path)["token"], loopback(tmp_path)
         for rank in range(60):
-            address = ("127.0.0.1", found["port"])
-            connection = stack.enter_context(socket.create_connection(address, 5.0))
-            hello = {"token": found["token"], "rank": rank}
+            connection = stack.enter_context(socket.create_connection(place, 5.0))
+            hello = {"token": token, "rank": rank}
             connection.sendall((json.dumps(hello) + "\n").encode())
         output, _ = driver.communicate("go\n", timeout=60)
     assert ending in output

@@ -10,7 +10,7 @@ import queue
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -75,6 +75,24 @@ def guarded(secret: str, service: str, method: str, handler: Any) -> Any:
     return Guarded()
 
 
+def ports(server: Any, addresses: Collection[str]) -> dict[str, int]:
+    """Have a server listen at addresses of this host, and at no other; the port at each.
+
+    Raises:
+        SystemExit: one is none of this host: another machine forwards to it (NAT).
+    """
+    found = {}
+    for address in addresses:
+        try:
+            found[address] = server.add_insecure_port(f"{address}:0")
+        except RuntimeError as error:
+            raise SystemExit(
+                f"{socket.gethostname()} is {address} to a rank on another host, and cannot listen "
+                f"there ({error}): let the name lead to an address of its own on all hosts"
+            ) from error
+    return found
+
+
 class Client:
     """One rank's stream to the server; making and closing it is collective.
 
@@ -86,15 +104,17 @@ class Client:
         self._comm, self._server = comm, None
         secret: str = comm.bcast(secrets.token_hex())
         one_network = len(set(comm.allgather((kernel(), NETWORK.readlink())))) == 1
-        address = ""
+        server_host = comm.bcast(socket.gethostname())
+        address = "127.0.0.1" if one_network else socket.gethostbyname(server_host)
+        addresses, found = comm.gather(address), dict[str, int]()
         if comm.rank == 0:
             self._server = grpc.server(ThreadPoolExecutor(comm.size), options=UNLIMITED)
             call = grpc.stream_stream_rpc_method_handler(Sums(comm.size).stream)
             self._server.add_generic_rpc_handlers((guarded(secret, SERVICE, METHOD, call),))
-            host, served = ("127.0.0.1",) * 2 if one_network else (socket.gethostname(), "[::]")
-            address = f"{host}:{self._server.add_insecure_port(f'{served}:0')}"
+            found = ports(self._server, set(addresses or ()))
             self._server.start()
-        self._channel = grpc.insecure_channel(comm.bcast(address), options=UNLIMITED)
+        place = f"{address}:{comm.bcast(found)[address]}"
+        self._channel = grpc.insecure_channel(place, options=UNLIMITED)
         self._given: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         feed: Callable[[], bytes | None] = self._given.get
         stream = self._channel.stream_stream(f"/{SERVICE}/{METHOD}")

@@ -1,7 +1,9 @@
 """TCP connections between processes for small notices: found by trying, checked by secrets.
 
-Anyone on the network can connect. A caller is heard once its first line, which must come within
-_PATIENCE, holds the secret; callers are read in turn, so none holds up another.
+A process listens at the addresses that it announces alone: the loopback's where all callers share
+its network, else those from which its routes lead to theirs. Who can reach these can connect. A
+caller is heard once its first line, which must come within _PATIENCE, holds the secret; callers are
+read in turn, so none holds up another.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ import secrets
 import selectors
 import socket
 import time
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hbmcomm import typed_json
 
+_LOOPBACK = "127.0.0.1"
 _SECRET = 16  # bytes
 _PATIENCE = 1.0  # seconds until a caller has sent its line, and half of those until it has a reply
 _BACKLOG = 4096  # connections, some for each rank of a host
@@ -41,22 +45,40 @@ class Notice(NamedTuple):
     """How calls differ, where they do."""
 
 
+class Network(NamedTuple):
+    """What a process can connect by; processes with equal ones share a loopback."""
+
+    boot: str
+    namespace: str
+    addresses: tuple[str, ...]
+
+
 class Listener:
-    """Where one process can be reached, by all its addresses: the others are on other hosts.
+    """Where one process can be reached.
 
     Attributes:
         offer: What others need to connect.
     """
 
-    def __init__(self) -> None:
-        """Raises OSError where this process may not listen."""
-        self._socket = socket.create_server(("", 0), backlog=_BACKLOG)
-        self._socket.setblocking(False)
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._socket, selectors.EVENT_READ)
+    def __init__(self, addresses: Iterable[str]) -> None:
+        """Listen at own addresses, and at no other.
+
+        Raises:
+            OSError: This process may not listen, or not there.
+        """
         self._callers: dict[socket.socket, _Caller] = {}
-        port = self._socket.getsockname()[1]
-        self.offer = Offer(_addresses(), port, secrets.token_hex(_SECRET // 2), secrets.token_hex())
+        self._doors: list[socket.socket] = []
+        self._selector = selectors.DefaultSelector()
+        try:
+            for address in addresses:
+                self._doors.append(socket.create_server((address, 0), backlog=_BACKLOG))
+                self._doors[-1].setblocking(False)
+                self._selector.register(self._doors[-1], selectors.EVENT_READ)
+        except OSError:
+            self.close()
+            raise
+        places = tuple(door.getsockname() for door in self._doors)
+        self.offer = Offer(places, secrets.token_hex(_SECRET // 2), secrets.token_hex())
 
     def accept(self) -> tuple[int, Link] | None:
         """The next rank that connects and knows the secret; None: none did within a second."""
@@ -64,8 +86,8 @@ class Listener:
         while (left := end - time.monotonic()) > 0:
             for key, _ in self._selector.select(left):
                 found: Any = key.fileobj
-                if found is self._socket:
-                    self._admit()
+                if found in self._doors:
+                    self._admit(found)
                 elif found in self._callers and (rank := self._rank_of(found)) is not None:
                     return rank, Link(found)
             now = time.monotonic()
@@ -73,9 +95,9 @@ class Listener:
                 self._forget(late).close()
         return None
 
-    def _admit(self) -> None:
+    def _admit(self, door: socket.socket) -> None:
         with suppress(BlockingIOError, ConnectionError):  # it has gone
-            connected, _ = self._socket.accept()
+            connected, _ = door.accept()
             connected.setblocking(False)
             if len(self._callers) == _CALLERS:
                 self._forget(next(iter(self._callers))).close()
@@ -109,7 +131,8 @@ class Listener:
         for each in list(self._callers):
             self._forget(each).close()
         self._selector.close()
-        self._socket.close()
+        for door in self._doors:
+            door.close()
 
 
 class _Caller(NamedTuple):
@@ -121,8 +144,8 @@ class _Caller(NamedTuple):
 class Offer(NamedTuple):
     """How to reach a listener."""
 
-    addresses: tuple[str, ...]
-    port: int
+    places: tuple[tuple[str, int], ...]
+    """Addresses and ports."""
     asked: str
     answer: str
     """Another listener may have this address on another host: it does not know the answer."""
@@ -168,7 +191,7 @@ class Link:
 
 
 def connect(offer: Offer, rank: int) -> Link:
-    """A connection to a listener: the first that knows the answer, of all its addresses at once.
+    """A connection to a listener: the first that knows the answer, of all its places at once.
 
     Args:
         rank: This rank's number, for the listener.
@@ -179,8 +202,8 @@ def connect(offer: Offer, rank: int) -> Link:
     hello, answer = f"{offer.asked} {rank}\n".encode(), offer.answer.encode()
     deadline = time.monotonic() + 2 * _PATIENCE
     with selectors.DefaultSelector() as waiting:
-        for address in offer.addresses:
-            waiting.register(_begin(address, offer.port), selectors.EVENT_WRITE, b"")
+        for place in offer.places:
+            waiting.register(_begin(place), selectors.EVENT_WRITE, b"")
         try:
             while waiting.get_map() and (left := deadline - time.monotonic()) > 0:
                 for key, event in waiting.select(left):
@@ -203,22 +226,39 @@ def connect(offer: Offer, rank: int) -> Link:
         finally:
             for key in waiting.get_map().values():
                 key.fileobj.close()  # type: ignore[union-attr]
-    raise ConnectionRefusedError(f"no answer at {', '.join(offer.addresses)}, port {offer.port}")
+    raise ConnectionRefusedError(f"no answer at {', '.join(map(str, offer.places))}")
 
 
-def _begin(address: str, port: int) -> socket.socket:
+def _begin(place: tuple[str, int]) -> socket.socket:
     """A socket that is being connected; it is writable when that has succeeded or failed."""
     made = socket.socket()
     made.setblocking(False)
-    made.connect_ex((address, port))
+    made.connect_ex(place)
     return made
 
 
-def _addresses() -> tuple[str, ...]:
-    """IPv4 addresses of this process's network, those of its interfaces before the loopback's."""
+def network() -> Network:
+    """This process's."""
     try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
         text = Path("/proc/net/fib_trie").read_text("ascii")
+        namespace = str(Path("/proc/self/ns/net").readlink())
     except OSError:
-        return ("127.0.0.1",)
-    found = re.findall(r"\|-- ([\d.]+)\n\s+/32 host LOCAL", text)
-    return tuple(sorted(set(found), key=lambda each: (each.startswith("127."), each)))
+        return Network("", "", (_LOOPBACK,))
+    addresses = set(re.findall(r"\|-- ([\d.]+)\n\s+/32 host LOCAL", text))
+    return Network(boot, namespace, tuple(sorted(addresses)))
+
+
+def reached_at(own: Network, others: Collection[Network]) -> list[str]:
+    """Which of the own addresses processes of these networks can connect to.
+
+    The kernel chooses one for each of theirs, by its routes; nothing is sent. An address of another
+    machine that forwards to this one (NAT) is none of its own: nobody is reached by that.
+    """
+    found = set[str]()
+    theirs = {each for other in others if other != own for each in other.addresses}
+    for address in theirs - set(own.addresses):
+        with suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as asking:  # no route
+            asking.connect((address, 9))  # discard
+            found.add(asking.getsockname()[0])
+    return sorted(found) or [_LOOPBACK]

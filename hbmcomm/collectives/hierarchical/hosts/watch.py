@@ -19,7 +19,14 @@ from typing import Any, NamedTuple
 
 from hbmcomm.collectives.hierarchical.hosts.calls import Calls
 from hbmcomm.collectives.hierarchical.hosts.layout import Layout
-from hbmcomm.collectives.hierarchical.hosts.links import Link, Listener, Notice, connect
+from hbmcomm.collectives.hierarchical.hosts.links import (
+    Link,
+    Listener,
+    Notice,
+    connect,
+    network,
+    reached_at,
+)
 from hbmcomm.errors import CallMismatch, PeerError
 from hbmcomm.memory.shared.consensus import Allgather
 
@@ -167,8 +174,6 @@ class Watch:
 def create(allgather: Allgather, layout: Layout) -> Watch | None:
     """The watch of all ranks; collective. None, and a warning, where TCP does not connect them."""
     sentinels = [ranks[0] for ranks in layout.hosts]
-    listener = _attempt(Listener) if layout.index == 0 else None
-    offers = allgather(listener.offer if listener is not None else None)
     links: dict[int, Link] = {}
     accepted: list[int] = []
     if layout.index == 0:
@@ -177,6 +182,10 @@ def create(allgather: Allgather, layout: Layout) -> Watch | None:
         wanted = sentinels[:own]
     else:
         wanted = [layout.inside[0]]
+    networks = allgather(network())
+    addresses = reached_at(networks[layout.rank], [networks[rank] for rank in accepted])
+    listener = _attempt(Listener, addresses) if accepted else None
+    offers = allgather(listener.offer if listener is not None else None)
     is_over = threading.Event()
 
     def answer() -> None:

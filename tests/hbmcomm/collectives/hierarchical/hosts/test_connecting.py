@@ -15,7 +15,9 @@ from hbmcomm.collectives.hierarchical.hosts import links, watch
 from hbmcomm.collectives.hierarchical.hosts.layout import Layout
 
 PATIENCE = 0.2  # seconds
-SILENT = ("192.0.2.1", "192.0.2.2")  # reserved for documentation: packets to them get no reply
+SILENT = (("192.0.2.1", 9), ("192.0.2.2", 9))
+"""Of addresses reserved for documentation: packets to them get no reply."""
+LOOPBACK = "127.0.0.1"
 NODES = {0: 0, 1: 0}
 
 
@@ -38,14 +40,29 @@ def created() -> list[watch.Watch | None]:
         return list(ranks.map(rank, range(2)))
 
 
+def announcing(monkeypatch: pytest.MonkeyPatch, others: Any, own: bool = True) -> list[list[str]]:
+    """Have listeners announce other places before their own, or instead; where they listen."""
+    listened: list[list[str]] = []
+
+    class Announcing(links.Listener):
+        def __init__(self, addresses: list[str]) -> None:
+            super().__init__(addresses)
+            listened.append(addresses)
+            places = (*others, *(self.offer.places if own else ()))
+            self.offer = self.offer._replace(places=places)
+
+    monkeypatch.setattr(watch, "Listener", Announcing)
+    return listened
+
+
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A firewall that swallows packets to some addresses."""
     begin, others = links._begin, list[socket.socket]()
 
-    def begin_or_not(address: str, port: int) -> socket.socket:
-        if address not in SILENT:
-            return begin(address, port)
+    def begin_or_not(place: tuple[str, int]) -> socket.socket:
+        if place not in SILENT:
+            return begin(place)
         full, other = socket.socketpair()  # never writable
         others.append(other)
         full.setblocking(False)
@@ -66,7 +83,7 @@ def test_ranks_are_connected_by_an_address_beside_silent_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(links, "_PATIENCE", 300.0)
-    monkeypatch.setattr(links, "_addresses", lambda: (*SILENT, "127.0.0.1"))
+    announcing(monkeypatch, SILENT)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         watches = created()
@@ -78,20 +95,56 @@ def test_ranks_are_connected_by_an_address_beside_silent_ones(
 @pytest.mark.usefixtures("silent")
 def test_rank_0_warns_where_ranks_cannot_be_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "_PATIENCE", PATIENCE)
-    monkeypatch.setattr(links, "_addresses", lambda: SILENT)
+    announcing(monkeypatch, SILENT, own=False)
     words = r"ranks 0 and 1 cannot be connected by TCP: only MPI can report .* let ranks connect"
     with pytest.warns(RuntimeWarning, match=words) as warned:
         assert created() == [None, None]
     assert len(warned) == 1
 
 
+def test_ranks_of_one_network_meet_on_its_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    listened = announcing(monkeypatch, ())
+    for each in created():
+        assert each is not None
+        each.close()
+    assert listened == [[LOOPBACK]]  # rank 0: no rank connects to the last one
+
+
+def test_a_process_listens_where_its_routes_to_the_callers_begin() -> None:
+    own = links.network()
+    assert LOOPBACK in own.addresses and own == links.network()
+    same, empty = [own, own], own._replace(namespace="net:[1]", addresses=())
+    assert links.reached_at(own, same) == [LOOPBACK]
+    assert links.reached_at(own, [empty]) == [LOOPBACK]  # there is no route to nowhere
+    for address in ("127.0.0.9", SILENT[0][0]):
+        found = links.reached_at(own, [empty._replace(addresses=(address,)), *same])
+        assert len(found) == 1 and found[0] in own.addresses
+
+
 @pytest.fixture
-def listener(monkeypatch: pytest.MonkeyPatch) -> Iterator[links.Listener]:
+def listener() -> Iterator[links.Listener]:
     """A listener that accepts ranks in a thread until the test ends."""
-    monkeypatch.setattr(links, "_addresses", lambda: ("127.0.0.1",))
-    found = links.Listener()
+    found = links.Listener([LOOPBACK])
     yield found
     found.close()
+
+
+def test_a_listener_is_at_the_addresses_that_it_announces_alone() -> None:
+    """What listens everywhere is at every address of the loopback."""
+    listener = links.Listener([LOOPBACK, "127.0.0.3"])
+    try:
+        assert [address for address, _ in listener.offer.places] == [LOOPBACK, "127.0.0.3"]
+        for place in listener.offer.places:
+            socket.create_connection(place, 5.0).close()
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.2", place[1]), 5.0)
+    finally:
+        listener.close()
+
+
+def test_no_listener_is_left_where_an_address_is_none_of_this_machine() -> None:
+    with pytest.raises(OSError, match="assign requested address"):
+        links.Listener([LOOPBACK, SILENT[0][0]])
 
 
 def dripping(connected: socket.socket, seconds: float) -> bool:
@@ -109,7 +162,7 @@ def test_strangers_who_say_little_hold_up_no_rank(
     listener: links.Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(links, "_CALLERS", 8)
-    place = ("127.0.0.1", listener.offer.port)
+    place = listener.offer.places[0]
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(2) as threads:
         silent = [stack.enter_context(socket.create_connection(place)) for _ in range(20)]
         drip = threads.submit(dripping, silent[-1], 0.5)
@@ -131,7 +184,7 @@ def test_a_stranger_has_one_deadline_for_all_that_it_says(
 ) -> None:
     monkeypatch.setattr(links, "_PATIENCE", 0.2)
     with (
-        socket.create_connection(("127.0.0.1", listener.offer.port)) as stranger,
+        socket.create_connection(listener.offer.places[0]) as stranger,
         ThreadPoolExecutor(1) as thread,
     ):
         drip = thread.submit(dripping, stranger, 3.0)
@@ -147,7 +200,7 @@ def test_who_does_not_know_the_secret_or_names_no_rank_is_sent_away(
     listener: links.Listener, monkeypatch: pytest.MonkeyPatch, hello: bytes
 ) -> None:
     monkeypatch.setattr(links, "_PATIENCE", 0.2)
-    with socket.create_connection(("127.0.0.1", listener.offer.port)) as stranger:
+    with socket.create_connection(listener.offer.places[0]) as stranger:
         stranger.sendall(hello.replace(b"SECRET", listener.offer.asked.encode()))
         stranger.shutdown(socket.SHUT_WR)
         assert listener.accept() is None
@@ -162,12 +215,12 @@ def test_a_stranger_at_an_address_of_a_listener_holds_up_nobody(
     answer = "y" * 64
     with (
         socket.create_server(("127.0.0.1", 0)) as right,
-        socket.create_server(("127.0.0.2", right.getsockname()[1])) as slow,
-        socket.create_server(("127.0.0.3", right.getsockname()[1])) as wrong,
+        socket.create_server(("127.0.0.2", 0)) as slow,
+        socket.create_server(("127.0.0.3", 0)) as wrong,
         ThreadPoolExecutor(3) as threads,
     ):
-        addresses = ("127.0.0.2", "127.0.0.3", "127.0.0.1")
-        offer = links.Offer(addresses, right.getsockname()[1], "x" * 16, answer)
+        places = tuple(server.getsockname() for server in (slow, wrong, right))
+        offer = links.Offer(places, "x" * 16, answer)
         drip = threads.submit(lambda: dripping(slow.accept()[0], 0.5))
         threads.submit(lambda: wrong.accept()[0].sendall(b"y" * 63 + b"z"))
 
