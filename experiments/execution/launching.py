@@ -4,6 +4,7 @@ what is checked before its result is taken in; a launch without company, from it
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -127,12 +128,11 @@ def attended(
 
         def tick() -> None:
             nonlocal seen, moved
-            text = logs.text(place / "progress")
+            text = logs.small_text(place / "progress")
             if text != seen:
                 seen, moved = text, time.monotonic()
-                done, total, *_ = [*text.split(), "0", "0"]
-                if int(total):
-                    within(int(done) / int(total))
+                if cells := re.match(r"(\d{1,9}) ([1-9]\d{,8})\b", text):
+                    within(min(int(cells[1]) / int(cells[2]), 1.0))
             idle = time.monotonic() - moved
             context.check_presence(launch, idle)
             if idle > patience:

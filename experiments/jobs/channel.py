@@ -4,22 +4,23 @@ They go by pipes on one machine and by TCP between nodes.
 """
 
 import contextlib
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from experiments.jobs.pipes import Pipes
 from experiments.jobs.sockets import Sockets
-from experiments.programs.measure.orders import TURN, line_of
+from experiments.model import plain_file
+from experiments.programs.measure.orders import TURN, answers_of, line_of
 from experiments.schedule.turns import FIRST, NONE, Action, Answer, Lost, Order
 
 START_PATIENCE = 180.0  # seconds: buffers of many MiB are filled by ranks that may share CPUs
 TURN_PATIENCE, SLACK = 8.0, 20
 """Seconds until a turn must have ended, beside SLACK times what its operations take."""
 REASON_PATIENCE = 2.0  # seconds in which a launch that lost a rank ends
+TURN_BYTES = 100  # of the record of the turn, at most
 POLL = 0.05  # seconds between two looks whether a rank waits for orders
 LOOK = 0.5  # seconds without an answer after which one looks whether the launch still runs
 
@@ -76,7 +77,7 @@ class Channel(contextlib.ExitStack):
             orders: all of one action.
 
         Raises:
-            Lost: the launch ended, or does not answer in time.
+            Lost: the launch ended, does not answer in time, or sends something else.
             NodeLost: a node that it runs on no longer answers.
         """
         try:
@@ -94,8 +95,13 @@ class Channel(contextlib.ExitStack):
         deadline = time.monotonic() + patience
         answers: dict[int, list[Answer]] = {}
         while len(answers) < self._ranks:
-            values = self._line(deadline)
-            answers[values["rank"]] = [Answer(**each) for each in values["answers"]]
+            try:
+                rank, given = answers_of(self._line(deadline), self._ranks, len(orders))
+            except ValueError as error:
+                raise Lost(f"was ended, one of its ranks gives wrong answers: {error}") from error
+            if rank in answers:
+                raise Lost(f"was ended, its rank {rank} answers more than it is asked")
+            answers[rank] = given
         if action is Action.BEGIN:
             for order, answer in zip(orders, answers[0], strict=True):
                 self._seconds[order.cell] = answer.seconds
@@ -103,8 +109,9 @@ class Channel(contextlib.ExitStack):
 
     def at(self) -> int:
         """The number of the cell that rank 0 began last; NONE before the first."""
-        record = self._place / TURN
-        return int(record.read_text() or NONE) if record.exists() else NONE
+        with contextlib.suppress(OSError, ValueError):  # what is there may be of anyone
+            return int(plain_file.read(self._place / TURN, TURN_BYTES))
+        return NONE
 
     def _await_end(self) -> NoReturn:
         """A rank has ended: raise why, which its launch says when it ends as well."""
@@ -114,7 +121,7 @@ class Channel(contextlib.ExitStack):
             time.sleep(POLL)
         raise Lost("goes on without one of its ranks")
 
-    def _line(self, deadline: float) -> dict[str, Any]:
+    def _line(self, deadline: float) -> str:
         """The next answer of any rank."""
         while not self._lines:
             try:
@@ -126,5 +133,4 @@ class Channel(contextlib.ExitStack):
                 self._check()
                 if time.monotonic() > deadline:
                     raise Lost("does not answer: it was ended")
-        values: dict[str, Any] = json.loads(self._lines.popleft())
-        return values
+        return self._lines.popleft()

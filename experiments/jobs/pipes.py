@@ -11,7 +11,7 @@ import os
 import select
 from pathlib import Path
 
-from experiments.programs.measure.lines import ANSWERS, pipe_of
+from experiments.programs.measure.lines import ANSWERS, pipe_of, whole_lines
 
 ANSWER_BYTES = 65536
 PRIVATE = 0o600  # a reader takes orders from the rank that they are for
@@ -50,8 +50,12 @@ class Pipes(contextlib.ExitStack):
             os.write(pipe, line.encode())
 
     def receive(self, patience: float) -> list[str]:
-        """The lines that ranks have sent, once there are some; none after `patience` seconds."""
+        """The lines that ranks have sent, once there are some; none after `patience` seconds.
+
+        Raises:
+            ValueError: a rank sends no lines.
+        """
         if not select.select([self._answers], [], [], patience)[0]:
             return []
-        *lines, self._part = (self._part + os.read(self._answers, ANSWER_BYTES)).split(b"\n")
-        return [line.decode() for line in lines]
+        lines, self._part = whole_lines(self._part + os.read(self._answers, ANSWER_BYTES))
+        return lines

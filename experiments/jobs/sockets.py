@@ -25,7 +25,7 @@ from pathlib import Path
 
 from experiments.model.errors import ExperimentsError
 from experiments.processes.whole_file import whole_file
-from experiments.programs.measure.lines import LISTENER, end_with_peer
+from experiments.programs.measure.lines import LISTENER, end_with_peer, whole_lines
 from experiments.schedule.turns import Lost
 
 BYTES = 65536
@@ -143,17 +143,18 @@ class Sockets(contextlib.ExitStack):
         Raises:
             NodeLost: the node of a rank no longer answers.
             OSError: a rank has ended.
+            ValueError: a rank sends no lines.
         """
-        found: list[bytes] = []
+        found: list[str] = []
         for key, _ in self._selector.select(patience):
             rank = key.data
             with _on_node_of(rank):
                 more = self._connections[rank].recv(BYTES)
             if not more:
                 raise BrokenPipeError(f"rank {rank} has ended")
-            *lines, self._parts[rank] = (self._parts[rank] + more).split(b"\n")
+            lines, self._parts[rank] = whole_lines(self._parts[rank] + more)
             found += lines
-        return [line.decode() for line in found]
+        return found
 
 
 def _accepted(listener: socket.socket) -> socket.socket:

@@ -22,6 +22,7 @@ PATIENCE = 5.0  # seconds until an address answers
 WELCOME_PATIENCE = 3600.0
 """Seconds until the driver has answered: it first waits for other launches of the block to start,
 each for minutes."""
+LONGEST = 2**20  # bytes of a line
 SILENCE = 6  # seconds until a node that answers nothing is taken for lost
 
 
@@ -87,6 +88,18 @@ def _welcomed(
         connection.settimeout(None)
         stack.pop_all()
         return connection
+
+
+def whole_lines(received: bytes) -> tuple[list[str], bytes]:
+    """The lines among what one end has received, and the part of the next one.
+
+    Raises:
+        ValueError: one is too long, or no text.
+    """
+    *lines, part = received.split(b"\n")
+    if len(part) > LONGEST:
+        raise ValueError(f"a line has more than {LONGEST:,} bytes")
+    return [line.decode() for line in lines], part
 
 
 def end_with_peer(connection: socket.socket) -> None:

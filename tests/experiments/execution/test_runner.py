@@ -198,13 +198,20 @@ def test_the_reference_arm_runs_alone_once_in_a_campaign_of_enough_blocks(folder
     [
         ("sys.exit(7)", "exit code 7"),
         ("import time; time.sleep(600)", "stood still for 1 s"),
+        (
+            "import os, time; os.chdir(sys.argv[1]); open('progress', 'w').write('1 x 0'); "
+            "time.sleep(0.3); os.unlink('progress'); os.mkfifo('progress'); time.sleep(0.3); "
+            "sys.exit(7)",
+            "exit code 7",
+        ),
     ],
+    ids=["ends", "hangs", "writes no progress"],
 )
 def test_a_failure_says_in_a_few_words_why(
     folder: Path, program: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def command(launch: Launch, place: Path) -> Process:
-        return Process((sys.executable, "-c", f"import sys; {program}"))
+        return Process((sys.executable, "-c", f"import sys; {program}", str(place)))
 
     monkeypatch.setattr(launching, "STALLED", 1.0)
     context = LaunchContext(folder, command, ME, advice="try again")

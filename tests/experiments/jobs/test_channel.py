@@ -1,8 +1,10 @@
 """Orders reach every rank, answers come back, and a lost rank is noticed at once."""
 
 import contextlib
+import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,8 @@ import pytest
 
 from experiments.jobs import channel
 from experiments.jobs.channel import Channel
+from experiments.programs.measure import lines
+from experiments.programs.measure.orders import TURN
 from experiments.schedule.turns import NONE, Action, Answer, Lost, Order
 
 RANK = """
@@ -154,3 +158,66 @@ def test_a_launch_that_ends_before_it_waits_is_noticed(ranks: Ranks) -> None:
         ranks.each = [subprocess.Popen(["false"], text=True)]
         with pytest.raises(Lost, match="rank 0 ended with 1"):
             orders.open()
+
+
+FIT = '{"rank": 0, "answers": [{}]}'
+"""Answer's fields have defaults."""
+
+
+def babble(folder: Path, line: bytes) -> None:
+    """Rank 0 of someone who is in the launch's container: it answers an order with any bytes."""
+    with contextlib.suppress(OSError), lines.opened(folder, 0) as (orders, answers):
+        orders.readline()
+        os.write(answers.fileno(), line)
+        orders.readline()
+
+
+@pytest.mark.parametrize("over_nodes", [False, True], ids=["pipes", "sockets"])
+@pytest.mark.parametrize("line", [b"", b"\xff", FIT.replace("0", "1").encode()])
+def test_what_is_no_answer_is_the_loss_of_its_launch_and_no_other_error(
+    tmp_path: Path, over_nodes: bool, line: bytes
+) -> None:
+    with Channel(tmp_path, 1, lambda: None, over_nodes=over_nodes) as orders:
+        threading.Thread(target=babble, args=(tmp_path, line + b"\n"), daemon=True).start()
+        orders.open()
+        with pytest.raises(Lost, match=r"gives wrong answers: .*(is no answer|decode)") as lost:
+            orders.ask([Order(Action.BEGIN, 0)])
+        assert str(lost.value).isprintable()
+
+
+@pytest.mark.parametrize("over_nodes", [False, True], ids=["pipes", "sockets"])
+def test_a_line_without_an_end_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, over_nodes: bool
+) -> None:
+    monkeypatch.setattr(lines, "LONGEST", 1000)
+    with Channel(tmp_path, 1, lambda: None, over_nodes=over_nodes) as orders:
+        threading.Thread(target=babble, args=(tmp_path, b"x" * 2000), daemon=True).start()
+        orders.open()
+        with pytest.raises(Lost, match="a line has more than 1,000 bytes"):
+            orders.ask([Order(Action.BEGIN, 0)])
+
+
+def test_a_rank_that_answers_twice_is_given_up(tmp_path: Path) -> None:
+    with Channel(tmp_path, 2, lambda: None) as orders, contextlib.ExitStack() as ranks:
+        for rank in (0, 1):
+            end = os.open(tmp_path / lines.pipe_of(rank), os.O_RDONLY | os.O_NONBLOCK)
+            ranks.callback(os.close, end)
+        orders.open()
+        (tmp_path / lines.ANSWERS).write_text(f"{FIT}\n{FIT}\n")
+        with pytest.raises(Lost, match="rank 0 answers more than it is asked"):
+            orders.ask([Order(Action.BEGIN, 0)])
+
+
+def test_a_record_of_the_turn_that_is_none_is_that_of_no_turn(tmp_path: Path) -> None:
+    record, other = tmp_path / TURN, tmp_path / "other"
+    other.write_text("7")
+    with Channel(tmp_path, 1, lambda: None) as orders:
+        for make in (
+            lambda: record.write_text("x"),
+            lambda: record.write_text("7" * 1000),
+            lambda: record.symlink_to(other),
+            lambda: os.mkfifo(record),
+        ):
+            make()
+            assert orders.at() == NONE
+            record.unlink()

@@ -1,8 +1,9 @@
-"""The last lines of a log."""
+"""The last lines of a log, and what ranks keep up to date."""
 
+import os
 from pathlib import Path
 
-from experiments.processes.logs import last_lines
+from experiments.processes.logs import last_lines, small_text
 
 
 def test_blank_lines_at_the_end_do_not_count(tmp_path: Path) -> None:
@@ -16,3 +17,18 @@ def test_blank_lines_at_the_end_do_not_count(tmp_path: Path) -> None:
 def test_an_empty_log_and_none_have_no_lines(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("\n")
     assert last_lines(tmp_path / "log", 3) == last_lines(tmp_path / "none", 3) == []
+
+
+def test_what_is_no_small_file_of_text_is_nothing(tmp_path: Path) -> None:
+    file, path = tmp_path / "file", tmp_path / "progress"
+    file.write_text("1 2 3")
+    assert small_text(path) == "" and small_text(file) == "1 2 3"
+    for make in (
+        lambda: path.symlink_to(file),
+        lambda: os.mkfifo(path),
+        lambda: path.write_text("1" * 1000),
+        lambda: path.write_bytes(b"\xff"),
+    ):
+        make()
+        assert small_text(path) == ""
+        path.unlink()
