@@ -38,7 +38,7 @@ def build(root: Path) -> Path:
         PlotsError: a page has a dead link or cannot be built.
     """
     stage(root)
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    command = [sys.executable, "-P", "-m", "mkdocs", "build", "--strict"]
     command += ["--config-file", str(root / "docs" / "mkdocs.yml")]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
     done = captured(command, env=environment)

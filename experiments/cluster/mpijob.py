@@ -15,6 +15,7 @@ from typing import Any
 from jinja2 import StrictUndefined, Template
 
 from experiments.cluster import pods
+from experiments.environments.host import MODULE
 from experiments.environments.mpi.mpiexec import across
 from experiments.environments.profiles import CONTAINER_USER, shared_memory
 from experiments.model.errors import ExperimentsError
@@ -101,7 +102,7 @@ def _command(asked: Pods, launch: Launch) -> list[str]:
     each = launch.ranks // asked.nodes
     workers = [f"{asked.job}-worker-{number}.{asked.job}" for number in range(asked.nodes)]
     hosts = [worker for worker in workers for _ in range(each)]
-    program = [str(asked.prefix / "bin/python"), "-m", "experiments.programs.harness"]
+    program = [str(asked.prefix / "bin/python"), *MODULE]
     home, ssh = (PLACE, "eth0"), Path("/usr/bin/ssh")
     argv, variables = across(asked.flavour, asked.prefix, hosts, home, len(hosts), program, ssh)
     return ["env", *(f"{name}={value}" for name, value in sorted(variables.items())), *argv]

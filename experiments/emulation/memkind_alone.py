@@ -21,7 +21,7 @@ DEADLINE = 120.0  # seconds; emulated machines are slow
 
 def ask() -> dict[str, Any]:
     """{kind: answer} from a new process, which inherits the CPUs of this one."""
-    argv = [sys.executable, "-m", __name__]
+    argv = [sys.executable, "-P", "-m", __name__]
     done = captured(argv, timeout=DEADLINE)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from experiments.environments import enter, profiles
+from experiments.environments.host import MODULE
 from experiments.environments.mpi.mpiexec import across, mpiexec, of_a_host
 from experiments.environments.process import Container, Job, Process
 from experiments.environments.profiles import Machine
@@ -52,7 +53,7 @@ class Docker:
 
     def command(self, launch: Launch, folder: Path) -> Container | Job:
         """The harness over `folder`, which holds launch.json and is the only thing mounted."""
-        program = (str(self.prefix / "bin/python"), "-m", "experiments.programs.harness", FOLDER)
+        program = (str(self.prefix / "bin/python"), *MODULE, FOLDER)
         argv, environment = mpiexec(
             self.flavour,
             self.prefix,

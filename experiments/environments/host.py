@@ -10,6 +10,10 @@ from experiments.model import mpi_settings
 from experiments.model.launch import Launch
 
 PROGRAM = "experiments.programs.harness"
+MODULE = ("-P", "-m", PROGRAM)
+"""Python's words for the harness. Without -P it first imports from the folder that it starts in,
+where any user may write: the driver's may be /tmp, and srun takes /tmp for one that a node lacks.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Host:
     def command(self, launch: Launch, folder: Path) -> Process:
         """The harness or the starter over `folder`, which holds launch.json."""
         module, *more = self.starter or (PROGRAM,)
-        program = (str(self.prefix / "bin/python"), "-m", module, str(folder), *more)
+        program = (str(self.prefix / "bin/python"), "-P", "-m", module, str(folder), *more)
         argv, environment = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
         own = mpi_settings.variables(launch.mpi, launch.setting)
         words = program if self.starter else tuple(argv)

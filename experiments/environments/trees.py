@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.environments.docker import FOLDER
+from experiments.environments.host import MODULE
 from experiments.environments.mpi.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.environments.profiles import TMPFS, Machine
@@ -57,7 +58,7 @@ class Tree:
 
     def harness(self, launch: Launch) -> tuple[list[str], dict[str, str]]:
         """The command that runs the harness inside, and the variables of its ranks."""
-        program = (str(self.prefix / "bin/python"), "-m", "experiments.programs.harness", FOLDER)
+        program = (str(self.prefix / "bin/python"), *MODULE, FOLDER)
         argv, variables = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
         return argv, {**variables, **self.variables}
 

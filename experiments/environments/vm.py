@@ -51,6 +51,6 @@ def inside(agent: Path, folder: Path, words: Sequence[str], *options: str) -> Pr
         folder: of this machine; goes to LAUNCHES there, and what the command writes comes back.
         options: of guests/inside.py.
     """
-    program = (sys.executable, "-m", "experiments.guests.inside")
+    program = (sys.executable, "-P", "-m", "experiments.guests.inside")
     where = ("--agent", str(agent), "--folder", str(folder))
     return Process((*program, *where, *options, "--", *words), grace=GRACE)

@@ -80,7 +80,7 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
         folder.mkdir()
         nodes = len(machine.cpu_nodes)
         asked = (str(LAUNCHES / folder.name), str(question.nbytes(nodes)))
-        program = (f"{image.PREFIX}/bin/python", "-m", "experiments.emulation.check", *asked)
+        program = (f"{image.PREFIX}/bin/python", "-P", "-m", "experiments.emulation.check", *asked)
         ranks = question.ranks(nodes)
         argv, variables = mpiexec(mpi, image.PREFIX, ranks, machine.cpus, program)
         words = Process(tuple(argv), variables).words()

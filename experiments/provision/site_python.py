@@ -77,7 +77,8 @@ def ask(folder: Path) -> SitePython:
     if not os.access(python, os.X_OK):
         raise ExperimentsError(f"--python {folder} is no environment: there is no {python}")
     try:
-        done = captured([python, "-c", PROBE], env={**os.environ, **variables()}, timeout=PATIENCE)
+        environment = {**os.environ, **variables(), "PYTHONSAFEPATH": "1"}  # one may lack -P
+        done = captured([python, "-c", PROBE], env=environment, timeout=PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ExperimentsError(f"{python} does not answer: {error}") from error
     if done.returncode:

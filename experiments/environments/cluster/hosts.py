@@ -12,15 +12,12 @@ from pathlib import Path
 from experiments.environments import enter
 from experiments.environments.cluster.contained import Contained
 from experiments.environments.docker import FOLDER
-from experiments.environments.host import PROGRAM
+from experiments.environments.host import MODULE
 from experiments.environments.mpi.mpiexec import across, mpiexec, of_a_host
 from experiments.environments.process import Process
 from experiments.model.experiment import PACKED, SPREAD
 from experiments.model.launch import Launch
 
-MODULE = ("-P", "-m", PROGRAM)
-"""Python's words for the harness. Ranks start in /tmp, where any user writes: -P imports nothing
-from there."""
 TRUSTING = {"PMIX_MCA_psec": "none"}
 """Open MPI's launcher takes ranks of another user than its own: those in a container, which sees
 only the users that root gives it."""

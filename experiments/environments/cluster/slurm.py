@@ -58,7 +58,7 @@ class Slurm:
         else:
             argv = self._mpiexec(launch.ranks)
             needed |= STEP
-        argv += [*words, str(prefix / "bin/python"), "-m", PROGRAM, seen]
+        argv += [*words, str(prefix / "bin/python"), "-P", "-m", PROGRAM, seen]
         return Process(tuple(argv), needed, grace=GRACE, in_job=True)
 
     def _srun(self, ranks: int) -> list[str]:

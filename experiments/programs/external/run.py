@@ -28,7 +28,7 @@ def main(folder: Path, cores: int) -> None:
     began = time.time()
     launch = read_launch(folder)
     progress = Progress(folder / "progress")
-    probe = [sys.executable, "-m", "experiments.programs.external.probe", str(folder)]
+    probe = [sys.executable, "-P", "-m", "experiments.programs.external.probe", str(folder)]
     _ranks(launch, cores, probe, progress)
     probed = read_json(folder / "probe.json")
     cpus = [rank["cpu"] for rank in probed["ranks"]]
@@ -58,7 +58,7 @@ def main(folder: Path, cores: int) -> None:
 
 def _pinned(cpus: Sequence[int], words: Sequence[str]) -> list[str]:
     """The program, each rank on its CPU."""
-    pinned = [sys.executable, "-m", "experiments.programs.external.pinned"]
+    pinned = [sys.executable, "-P", "-m", "experiments.programs.external.pinned"]
     return [*pinned, ",".join(map(str, cpus)), str(PREFIX / "bin" / imb.PROGRAM), *words]
 
 

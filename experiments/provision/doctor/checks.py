@@ -71,7 +71,7 @@ def compiler() -> Finding:
 
 def mpi() -> Finding:
     """The MPI that mpi4py loads, in another process because a broken MPI ends its process."""
-    done = captured([sys.executable, "-c", ASK_MPI])
+    done = captured([sys.executable, "-P", "-c", ASK_MPI])
     lines = done.stdout.strip("\0\n ").splitlines()
     if done.returncode == 0 and lines:
         return Finding("MPI", lines[0].split(", package")[0].strip(), ok=True)

@@ -48,7 +48,7 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> Path:
             say(f"mpi: making an environment for {flavour}")
             lack = f"the environment for {flavour} could not be made"
             for command in (
-                [sys.executable, "-m", "venv", "--clear", str(folder)],
+                [sys.executable, "-P", "-m", "venv", "--clear", str(folder)],
                 pip_command(python, root, "install", *BUILD_TOOLS),
                 pip_command(python, root, "install", "--editable", f"{root}[{flavour}]"),
             ):
@@ -92,7 +92,7 @@ def distributions(prefix: Path) -> dict[str, str]:
 def pip_command(python: Path, root: Path, verb: str, *words: str) -> list[str]:
     """A command of an environment's pip, which takes distributions at pinned versions."""
     return [
-        *(str(python), "-m", "pip", verb, "-q"),
+        *(str(python), "-P", "-m", "pip", verb, "-q"),
         *("--disable-pip-version-check", "--constraint", str(root / "constraints.txt")),
         "--no-build-isolation",
         *words,

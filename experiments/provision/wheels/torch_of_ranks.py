@@ -22,6 +22,7 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
     """
     mpi.add(flavour, "torch", OF_WORKLOADS, say, root, TORCH_REMEDY)
     say(f"torch: compiling hbmcomm.torch for {flavour}, where that has not been done")
-    done = captured([mpi.prefix(flavour, root) / "bin/python", "-m", "hbmcomm.torch", "build"])
+    python = mpi.prefix(flavour, root) / "bin/python"
+    done = captured([python, "-P", "-m", "hbmcomm.torch", "build"])
     if done.returncode:
         say(f"torch is left out for {flavour}: {done.stderr.strip()}")

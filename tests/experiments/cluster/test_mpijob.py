@@ -133,7 +133,7 @@ def test_the_plan_is_measured_into_a_folder_that_readers_take(
     config, _ = objects(nodes=1, ranks=[1, 2])
     plan = json.loads(config["data"][pods.LAUNCHES])
     prefix = mpi_provision.ensure("openmpi", print)
-    program = [f"{prefix}/bin/python", "-m", "experiments.programs.harness"]
+    program = [f"{prefix}/bin/python", "-P", "-m", "experiments.programs.harness"]
     for each in plan:
         argv, variables = mpiexec(
             "openmpi", prefix, each["launch"]["ranks"], passthrough.cores(), program

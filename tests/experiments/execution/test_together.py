@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.environments.host import Host
+from experiments.environments.host import MODULE, Host
 from experiments.environments.process import Command, Process
 from experiments.execution import together
 from experiments.execution.attempts import Attempts
@@ -38,8 +38,8 @@ class Other:
     def command(self, launch: Launch, folder: Path) -> Process:
         made = here().command(launch, folder)
         program = Path(__file__).parents[1] / "ranks" / self.program
-        at = made.argv.index("-m")
-        argv = (*made.argv[:at], str(program), *self.words, *made.argv[at + 2 :])
+        at = made.argv.index(MODULE[0])
+        argv = (*made.argv[:at], str(program), *self.words, *made.argv[at + len(MODULE) :])
         return replace(made, argv=argv)
 
 

@@ -133,7 +133,7 @@ class Pip:
         self.groups: list[str] = []
 
     def __call__(self, command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
-        assert command[:4] == [sys.executable, "-m", "pip", "install"]
+        assert command[:5] == [sys.executable, "-P", "-m", "pip", "install"]
         assert command[command.index("--constraint") + 1] == str(options["cwd"] / "constraints.txt")
         self.groups.append(command[command.index("--group") + 1])
         return subprocess.CompletedProcess(command, self.code)

@@ -61,7 +61,7 @@ def test_the_command_starts_the_program_that_starts_imb() -> None:
     environment = Host("impi", Path("/venv"), 2, {}, (imb.RUN, "2"))
     made = environment.command(launch((cell("bcast", 1024),)), Path("/out/x"))
     assert made == Process(
-        ("/venv/bin/python", "-m", "experiments.programs.external.run", "/out/x", "2"),
+        ("/venv/bin/python", "-P", "-m", "experiments.programs.external.run", "/out/x", "2"),
         {
             "PATH": "/venv/bin:/usr/local/bin:/usr/bin:/bin",
             "LD_LIBRARY_PATH": "/venv/lib",

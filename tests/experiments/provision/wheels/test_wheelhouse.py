@@ -14,7 +14,7 @@ from experiments.provision.packages import distro_releases
 from experiments.provision.wheels import wheelhouse
 from experiments.provision.wheels.wheelhouse import Wheelhouse
 
-PIP = [sys.executable, "-m", "pip"]
+PIP = [sys.executable, "-P", "-m", "pip"]
 PINNED = [
     *("-q", "--disable-pip-version-check", "--constraint", str(wheelhouse.CONSTRAINTS)),
     "--no-build-isolation",
@@ -56,7 +56,7 @@ def test_for_the_hosts_python_pip_is_asked_for_pinned_wheels_only():
 def test_for_another_python_pip_is_reported_which_one_and_which_libc():
     machine = platform.machine()
     command = wheelhouse.download_command("3.99", ["numpy"], FOLDER)
-    assert command[11:-1] == [
+    assert command[12:-1] == [
         "--python-version=3.99",
         "--implementation=cp",
         f"--platform=manylinux_2_28_{machine}",
