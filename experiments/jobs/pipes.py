@@ -9,9 +9,11 @@ import contextlib
 import errno
 import os
 import select
+import stat
 from pathlib import Path
 
 from experiments.programs.measure.lines import ANSWERS, pipe_of, whole_lines
+from experiments.schedule.turns import Lost
 
 ANSWER_BYTES = 65536
 PRIVATE = 0o600  # a reader takes orders from the rank that they are for
@@ -33,15 +35,24 @@ class Pipes(contextlib.ExitStack):
         self._part = b""
 
     def connect(self) -> bool:
-        """Connect the ranks that wait for orders; whether all do."""
+        """Connect the ranks that wait for orders; whether all do.
+
+        Raises:
+            Lost: a rank, to which the folder may belong, has put something else in a pipe's place.
+        """
         for path in self._paths[len(self._orders) :]:
             try:
-                self._orders.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+                pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
             except OSError as error:
-                if error.errno != errno.ENXIO:
+                if error.errno == errno.ENXIO:
+                    return False  # no reader yet
+                if not path.parent.exists():  # the user removes the campaign
                     raise
-                return False  # no reader yet
-            self.callback(os.close, self._orders[-1])
+                raise Lost(f"was ended, its pipe {path.name} has gone: {error.strerror}") from error
+            self.callback(os.close, pipe)
+            if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
+                raise Lost(f"was ended, its pipe {path.name} is none any more")
+            self._orders.append(pipe)
         return True
 
     def send(self, line: str) -> None:

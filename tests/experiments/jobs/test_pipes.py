@@ -1,11 +1,16 @@
 """A launch's orders are for its ranks alone: no other user reads, writes or sees its pipes."""
 
 import os
+import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from experiments.jobs.pipes import Pipes
 from experiments.results import store
+from experiments.schedule.turns import Lost
 from tests.second_user import SecondUser
 
 OPENED = 'for each; do if test -r "$each" -o -w "$each"; then echo "$each"; fi; done'
@@ -31,3 +36,25 @@ def test_another_user_opens_no_pipe(second_user: SecondUser, shared_by_users: Pa
         assert second_user.run(words).stdout == ""
         paths[0].chmod(0o644)
         assert second_user.run(words).stdout == f"{paths[0]}\n"  # it would be seen
+
+
+@pytest.mark.parametrize("put", [os.symlink, shutil.copy, lambda _, place: place.mkdir(), None])
+def test_a_rank_that_puts_something_in_the_place_of_its_pipe_gets_no_orders_written(
+    tmp_path: Path, put: Callable[[Path, Path], object] | None
+) -> None:
+    """Where the driver is root, a launch's folder belongs to its ranks in a container."""
+    precious = tmp_path / "precious"
+    precious.write_text("as it was")
+    with store.incoming(tmp_path / "out", "0000-docker") as place, Pipes(place, 1) as ends:
+        pipe = place / "orders.0"
+        assert not ends.connect()
+        pipe.unlink()
+        if put is not None:
+            put(precious, pipe)
+        with pytest.raises(Lost, match=r"was ended, its pipe orders\.0 (has gone|is none)"):
+            ends.connect()
+            ends.send("order")
+        shutil.rmtree(place)
+        with pytest.raises(FileNotFoundError):
+            ends.connect()
+    assert precious.read_text() == "as it was"
