@@ -131,6 +131,6 @@ def test_the_host_arm_runs_on_it_and_is_resumed_on_it_alone(
     assert f"give it again: ./inv run --resume --out {out}" in ran(driver, *again[:3], code=1)
     ran(driver, *again)
     for found in (first, store.read_launch(out, name)):
-        assert f"{environment}/bin/python -m experiments" in found["command"]
+        assert f"{environment}/bin/python -P -m experiments" in found["command"]
         assert "/.mpi/mpich/bin/mpiexec -n 2" in found["command"]
         assert found["environment"]["versions"]["hbmcomm"] == "not installed"

@@ -17,7 +17,7 @@ def test_into_the_environment_of_an_mpi_go_pinned_versions_only() -> None:
     python, root = Path("/p/bin/python"), Path("/here")
     line = " ".join(mpi.pip_command(python, root, "install", "--editable", "/here[impi]"))
     assert line == (
-        "/p/bin/python -m pip install -q --disable-pip-version-check "
+        "/p/bin/python -P -m pip install -q --disable-pip-version-check "
         "--constraint /here/constraints.txt --no-build-isolation --editable /here[impi]"
     )
 
