@@ -138,7 +138,7 @@ class Member:
         except LaunchFailed as failure:
             loss = failure
         at = self._channel.at()  # the arm that has its turn
-        loss.cell = None if at == NONE else self.launch.plan[at]
+        loss.cell = self.launch.plan[at] if at in range(len(self.launch.plan)) else None
         self._ends.close()
         self._refuse(self.launch, loss)
         self.loss = loss

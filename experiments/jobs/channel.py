@@ -5,14 +5,16 @@ They go by pipes on one machine and by TCP between nodes.
 
 import contextlib
 import json
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from experiments.jobs.pipes import Pipes
 from experiments.jobs.sockets import Sockets
+from experiments.processes import logs
 from experiments.programs.measure.orders import TURN, line_of
 from experiments.schedule.turns import FIRST, NONE, Action, Answer, Lost, Order
 
@@ -20,6 +22,7 @@ START_PATIENCE = 180.0  # seconds: buffers of many MiB are filled by ranks that 
 TURN_PATIENCE, SLACK = 8.0, 20
 """Seconds until a turn must have ended, beside SLACK times what its operations take."""
 REASON_PATIENCE = 2.0  # seconds in which a launch that lost a rank ends
+LONGEST = 1e6  # seconds that an operation may take as a rank says; patience follows from it
 POLL = 0.05  # seconds between two looks whether a rank waits for orders
 LOOK = 0.5  # seconds without an answer after which one looks whether the launch still runs
 
@@ -94,8 +97,8 @@ class Channel(contextlib.ExitStack):
         deadline = time.monotonic() + patience
         answers: dict[int, list[Answer]] = {}
         while len(answers) < self._ranks:
-            values = self._line(deadline)
-            answers[values["rank"]] = [Answer(**each) for each in values["answers"]]
+            rank, found = self._read(self._line(deadline), len(orders))
+            answers[rank] = found
         if action is Action.BEGIN:
             for order, answer in zip(orders, answers[0], strict=True):
                 self._seconds[order.cell] = answer.seconds
@@ -103,8 +106,8 @@ class Channel(contextlib.ExitStack):
 
     def at(self) -> int:
         """The number of the cell that rank 0 began last; NONE before the first."""
-        record = self._place / TURN
-        return int(record.read_text() or NONE) if record.exists() else NONE
+        recorded = re.fullmatch(r" *(\d{1,8})", logs.text(self._place / TURN))
+        return int(recorded[1]) if recorded else NONE
 
     def _await_end(self) -> NoReturn:
         """A rank has ended: raise why, which its launch says when it ends as well."""
@@ -114,7 +117,19 @@ class Channel(contextlib.ExitStack):
             time.sleep(POLL)
         raise Lost("goes on without one of its ranks")
 
-    def _line(self, deadline: float) -> dict[str, Any]:
+    def _read(self, line: str, count: int) -> tuple[int, list[Answer]]:
+        """A rank, and what it says of each order; Lost where the line is none of a rank."""
+        try:
+            values = json.loads(line)
+            rank, answers = values["rank"], [Answer(**each) for each in values["answers"]]
+            known = rank in range(self._ranks) and len(answers) == count
+            if known and all(map(_sound, answers)):
+                return rank, answers
+        except (ValueError, TypeError, LookupError, RecursionError):
+            pass
+        raise Lost(f"answers {line[:60]!a}, which no rank does: it was ended")
+
+    def _line(self, deadline: float) -> str:
         """The next answer of any rank."""
         while not self._lines:
             try:
@@ -126,5 +141,11 @@ class Channel(contextlib.ExitStack):
                 self._check()
                 if time.monotonic() > deadline:
                     raise Lost("does not answer: it was ended")
-        values: dict[str, Any] = json.loads(self._lines.popleft())
-        return values
+        return self._lines.popleft()
+
+
+def _sound(answer: Answer) -> bool:
+    """Whether the fields of an answer that came as JSON have their types and ranges."""
+    flags = type(answer.tight) is type(answer.narrow) is bool
+    numbers = type(answer.group) is int and type(answer.seconds) in (int, float)
+    return flags and numbers and answer.group >= 0 and 0 <= answer.seconds < LONGEST

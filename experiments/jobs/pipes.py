@@ -54,4 +54,4 @@ class Pipes(contextlib.ExitStack):
         if not select.select([self._answers], [], [], patience)[0]:
             return []
         *lines, self._part = (self._part + os.read(self._answers, ANSWER_BYTES)).split(b"\n")
-        return [line.decode() for line in lines]
+        return [line.decode(errors="replace") for line in lines]

@@ -160,7 +160,7 @@ class Sockets(contextlib.ExitStack):
                 raise BrokenPipeError(f"rank {rank} has ended")
             *lines, self._parts[rank] = (self._parts[rank] + more).split(b"\n")
             found += lines
-        return [line.decode() for line in found]
+        return [line.decode(errors="replace") for line in found]
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Orders reach every rank, answers come back, and a lost rank is noticed at once."""
 
 import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ import pytest
 
 from experiments.jobs import channel
 from experiments.jobs.channel import Channel
+from experiments.programs.measure.lines import ANSWERS, pipe_of
+from experiments.programs.measure.orders import TURN
 from experiments.schedule.turns import NONE, Action, Answer, Lost, Order
 
 RANK = """
@@ -154,3 +157,38 @@ def test_a_launch_that_ends_before_it_waits_is_noticed(ranks: Ranks) -> None:
         ranks.each = [subprocess.Popen(["false"], text=True)]
         with pytest.raises(Lost, match="rank 0 ended with 1"):
             orders.open()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("x", "[" * 9999, "[1]", "{}"),
+        '{"rank": 9, "answers": [{}]}',
+        '{"rank": 0, "answers": 5}',
+        '{"rank": 0, "answers": []}',
+        '{"rank": 0, "answers": [{"weather": 1}]}',
+        '{"rank": 0, "answers": [{"seconds": Infinity}]}',
+        '{"rank": 0, "answers": [{"group": -1}]}',
+        '{"rank": 0, "answers": [{"narrow": "yes"}]}',
+        "\udcff",
+    ],
+)
+def test_a_line_that_no_rank_writes_loses_the_launch(tmp_path: Path, line: str) -> None:
+    with Channel(tmp_path, 1, lambda: None) as orders:
+        rank = os.open(tmp_path / pipe_of(0), os.O_RDONLY | os.O_NONBLOCK)
+        orders.open()
+        with (tmp_path / ANSWERS).open("wb") as answers:
+            answers.write(f"{line}\n".encode(errors="surrogateescape"))
+        with pytest.raises(Lost, match=r"answers '.*', which no rank does"):
+            orders.ask([Order(Action.TURN, 0, 5, 2)])
+        os.close(rank)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "words", "number"])
+def test_a_turn_that_no_rank_writes_is_none(tmp_path: Path, kind: str) -> None:
+    with Channel(tmp_path, 1, lambda: None) as orders:
+        if kind == "pipe":
+            os.mkfifo(tmp_path / TURN)
+        else:
+            (tmp_path / TURN).write_text({"words": "mine", "number": "9" * 5000}[kind])
+        assert orders.at() == NONE
