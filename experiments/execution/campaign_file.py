@@ -14,6 +14,7 @@ from typing import Any
 import hbmcomm
 from experiments.catalogue import spec
 from experiments.cluster import sites
+from experiments.console.output import printable
 from experiments.emulation import description
 from experiments.model.checkout import OTHER_BUILDS
 from experiments.model.contender_names import OTHER_PACKAGE
@@ -128,7 +129,7 @@ def origin() -> dict[str, Any]:
     return {
         "machine": facts.machine(),
         "git": image.revision(),
-        "command": sys.argv,
+        "command": [printable(word) for word in sys.argv],  # as readers take it
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 

@@ -91,3 +91,11 @@ def test_a_folder_that_another_user_owns_or_writes_is_not_resumed(
     os.chown(out, second_user.uid, second_user.gid)
     with pytest.raises(ExperimentsError, match=f"belongs to user {second_user.uid}"):
         campaign_file.read(out)
+
+
+def test_a_stored_command_is_text_that_readers_take(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["invoke", "run", "--out", "a\x1b]0;owned\x07\udcff"])
+    begin(out, **campaign_file.origin())
+    assert campaign_file.read(out).stored["command"][-1] == r"a\x1b]0;owned\x07\udcff"
