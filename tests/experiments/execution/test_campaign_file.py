@@ -93,6 +93,19 @@ def test_a_folder_that_another_user_owns_or_writes_is_not_resumed(
         campaign_file.read(out)
 
 
+@pytest.mark.parametrize(
+    "name", ["logs", "launches", "incoming", "logs/guard.log", "failed/0001-host.json"]
+)
+def test_a_folder_with_links_is_not_written_into(out: Path, tmp_path: Path, name: str) -> None:
+    begin(out)
+    assert campaign_file.read(out).seed == 1
+    (out / "launches").rmdir()
+    (out / name).parent.mkdir(exist_ok=True)
+    (out / name).symlink_to(tmp_path)
+    with pytest.raises(ResultsError, match=rf"{out / name} is a link, .*; remove it"):
+        campaign_file.read(out)
+
+
 def test_a_stored_command_is_text_that_readers_take(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

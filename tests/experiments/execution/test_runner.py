@@ -219,9 +219,7 @@ def test_a_failure_says_in_a_few_words_why(
 
 
 @pytest.mark.parametrize("progress", ["a 3 4", "1 0 5", "9 2 1", "1 " + "9" * 5000, "", None])
-def test_strange_words_of_progress_end_no_campaign(
-    folder: Path, progress: str | None
-) -> None:
+def test_strange_words_of_progress_end_no_campaign(folder: Path, progress: str | None) -> None:
     program = "import sys, time; time.sleep(0.5); sys.exit(7)"
     shares: list[float] = []
 
