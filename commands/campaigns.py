@@ -11,6 +11,7 @@ from commands.folders import new_figures, new_results, newest, writable
 from commands.stored import draw, write_report
 from experiments.catalogue import spec
 from experiments.cluster import allocation, sites
+from experiments.console.output import print_text
 from experiments.console.stages import Stages
 from experiments.execution import campaign, campaign_file
 from experiments.execution.campaign_file import Request
@@ -35,7 +36,7 @@ def paper(yes: bool, out: str, figures: str) -> None:
         draw(request.out, target)
         page = write_report(request.out, target)
     stages.say(stages.summary())
-    print(page)
+    print_text(page)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:
         return
     if dry_run:
         planned = campaign.plan(experiment, request)
-        print("\n".join(campaign.dry_run(planned, planned.launches)))
+        print_text("\n".join(campaign.dry_run(planned, planned.launches)))
         for line in campaign.expected(planned):
             Stages().say(line)
         return
@@ -126,7 +127,7 @@ def print_manifest(choices: Choices, image: str, out: str, time: str) -> None:
         )
     experiment = choices.but(env=CLUSTER, launcher="mpiexec").experiment()
     request = choices.request(new_results(experiment.name, out))
-    print(clusters.mpijob(experiment, request, image), end="")
+    print_text(clusters.mpijob(experiment, request, image), end="")
 
 
 def resume(out: str, choices: Choices, mpijob: str, dry_run: bool, time: str = "") -> None:
@@ -149,14 +150,14 @@ def resume(out: str, choices: Choices, mpijob: str, dry_run: bool, time: str = "
     if dry_run:
         begun = campaign_file.read(folder, **again)
         lines = campaign.dry_run(begun, begun.unfinished())
-        print("\n".join(lines) or f"the campaign in {folder} is complete; nothing to start")
+        print_text("\n".join(lines) or f"the campaign in {folder} is complete; nothing to start")
         return
     _finish(campaign.resume(folder, Stages(), **again), folder)
 
 
 def _finish(failures: list[str], folder: Path) -> None:
     """Print the folder; exit code 1 where launches failed, the others are measured and stay."""
-    print(folder)
+    print_text(folder)
     if failures:
         raise ExperimentsError(
             "\n".join(failures) + f"\n{len(failures)} launches failed in containers; the rest is "

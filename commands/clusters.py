@@ -5,12 +5,14 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from experiments.cluster import allocation, jobs, sites, states
 from experiments.cluster.mpijob import Pods, manifest
 from experiments.cluster.script import Job, limit, minutes, script
 from experiments.cluster.sites import Site
+from experiments.console.output import print_text
 from experiments.console.stages import Stages
 from experiments.environments.cluster import slurm
 from experiments.execution import backends, campaign, campaign_file, inventory
@@ -113,9 +115,9 @@ def _job(planned: Campaign, out: Path, time: str, words: Sequence[str]) -> tuple
 
 def _show(site: Site, job: Job) -> None:
     """The script on standard output; on standard error what it needs before it is submitted."""
-    print(script(site, job), end="")
+    print_text(script(site, job), end="")
     if not job.log.parent.is_dir():
-        print(f"make its folder first: mkdir -p {job.log.parent}", file=sys.stderr)
+        print_text(f"make its folder first: mkdir -p {job.log.parent}", file=sys.stderr)
 
 
 def _run(site: Site, job: Job, out: Path, stages: Stages) -> None:
@@ -123,8 +125,9 @@ def _run(site: Site, job: Job, out: Path, stages: Stages) -> None:
     number = jobs.submit(script(site, job))
     log = Path(str(job.log).replace("%j", number))
     stages.say(f"job {number} on {job.nodes} nodes, limit {job.limit}; its log is {log}")
+    show = partial(print_text, end="", file=sys.stderr)
     try:
-        ended = jobs.follow(number, log, sys.stderr.write, stages.say)
+        ended = jobs.follow(number, log, show, stages.say)
     except KeyboardInterrupt:
         _clear(out)
         stages.say(f"job {number} was cancelled; {_advice(out, log)}")
@@ -132,7 +135,7 @@ def _run(site: Site, job: Job, out: Path, stages: Stages) -> None:
     if not ended.is_complete:
         _clear(out)
         raise ExperimentsError(states.ending(number, ended, _advice(out, log)))
-    print(out)
+    print_text(out)
 
 
 def _clear(out: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from invoke.exceptions import Exit
 
 from commands.flags import check_choice, whole_number
+from experiments.console.output import print_text
 from experiments.emulation.hosts import lasting
 from experiments.emulation.hosts.plan import Plan
 from experiments.environments.cluster.hosts import dealt
@@ -57,7 +58,7 @@ def _job(line: str, ranks: str, mpi: str, name: str) -> int:
         raise ExperimentsError("what is to run? ./inv hosts job --line 'python program.py'")
     found = lasting.named(name)
     places = dealt(found.names, whole_number("ranks", ranks, 1) or len(found.names))
-    prefix = mpi_provision.ensure(mpi, print)
+    prefix = mpi_provision.ensure(mpi, print_text)
     program = ["env", f"--chdir={Path.cwd()}", *shlex.split(line)]
     return lasting.run(found.mpi(mpi, prefix, places, passthrough.cores(), program))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from commands.flags import check_choice, whole_number
 from commands.folders import new_figures, stored
+from experiments.console.output import print_text
 from experiments.console.stages import Stages
 
 BENCH = ".json.xz"
@@ -70,4 +71,4 @@ def _model(
         written = draw.write_drawings(drawn, out) + draw.write_tables(tables, out)
     skipped = [each for each in drawn if isinstance(each, Skipped)]
     cost_models.show(tables, found)
-    print(*written, *(f"no {each.name}: {each.reason}" for each in skipped), sep="\n")
+    print_text(*written, *(f"no {each.name}: {each.reason}" for each in skipped))

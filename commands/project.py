@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from commands.flags import check_choice
+from experiments.console.output import print_text
 from experiments.console.stages import Stages
 from experiments.model import environment, quantities
 from experiments.model.environment import MPIS
@@ -44,7 +45,7 @@ def build(base: str, mpi: str, engine: str) -> None:
     with running() as client, stages.stage("image"):
         made = ensure(client, base, mpi, stages.say)
     seccomp.ensure()
-    print(made.tag)
+    print_text(made.tag)
 
 
 def docs() -> None:
@@ -57,4 +58,4 @@ def docs() -> None:
         written = documentation.refresh(Path())
     with stages.stage("site"):
         page = site.build(Path())
-    print(*written, page, sep="\n")
+    print_text(*written, page)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from commands.flags import check_choice
 from commands.folders import FIGURES, new_figures, newest, stored, writable_file
+from experiments.console.output import print_text
 from experiments.console.stages import Stages
 from experiments.results import archive as archives
 from experiments.results.unarchive import opened
@@ -36,7 +37,7 @@ def plot(results: str | None, out: str, formats: str) -> None:
         target = new_figures("out", out, folder)
         with Stages().stage("figures"):
             written = draw(folder, target, formats)
-    print(*written, sep="\n")
+    print_text(*written)
 
 
 def report(results: str | None, out: str) -> None:
@@ -47,7 +48,7 @@ def report(results: str | None, out: str) -> None:
         target = writable_file("out", place(Path(out) if out else FIGURES / folder.name))
         with Stages().stage("report"):
             page = write_report(folder, target)
-    print(page)
+    print_text(page)
 
 
 def archive(results: str | None, out: str, data_only: bool) -> None:
@@ -65,7 +66,7 @@ def archive(results: str | None, out: str, data_only: bool) -> None:
                     write_report(folder, figures)
         with stages.stage("archive"):
             digest = archives.archive(folder, figures, target, stages.say)
-    print(f"{digest}  {target}")
+    print_text(f"{digest}  {target}")
 
 
 def compare(first: str, second: str, other_mpi: bool, json: bool) -> None:
@@ -86,4 +87,4 @@ def export(results: str | None, form: str, out: str, samples: bool) -> None:
     with stored(results) as folder, Stages().stage("export"):
         exports.export(load(folder), form, target, samples)
     if out:
-        print(out)
+        print_text(out)

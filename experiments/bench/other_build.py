@@ -4,15 +4,16 @@ The copy keeps what is measured as it is while its checkout changes, and has a c
 where the other build is this very tree.
 """
 
+import re
 import shutil
 import sys
-import tomllib
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 from experiments.model.checkout import OTHER_BUILDS
 from experiments.model.errors import ExperimentsError
+from experiments.model.validation import toml
 from experiments.processes import scratch
 from experiments.processes.captured import captured
 from experiments.processes.digest import digest
@@ -23,6 +24,7 @@ MAKING = ("setup.py", "pyproject.toml", "README.md", "LICENSE")
 """What a checkout is compiled with, beside the package: pyproject.toml names the last two."""
 CORE = "_native/_core*.so"
 GENERATED = ("__pycache__", "_core.c", "*.o")
+VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,79}")
 TOLD_LINES = 12  # of a failed build that the error message repeats
 
 
@@ -61,10 +63,10 @@ def prepare(
     with scratch.folder(copies, ".copying-") as new:
         place = new / "whole"
         omitted = shutil.ignore_patterns(*GENERATED, *(["*.so"] if checkout else []))
-        shutil.copytree(package, place / PACKAGE, ignore=omitted)
+        shutil.copytree(package, place / PACKAGE, ignore=omitted, copy_function=_copy)
         for file in MAKING if checkout else ():
             if (folder / file).is_file():
-                shutil.copy2(folder / file, place)
+                _copy(folder / file, place)
         target = copies / _digest(place, checkout)
         if not target.is_dir():
             say(f"against: copying {label}" + (" and compiling its core" if checkout else ""))
@@ -72,6 +74,13 @@ def prepare(
                 _compile(place)
             scratch.settle(place, target)
     return label, target / PACKAGE
+
+
+def _copy(source: str | Path, target: str | Path) -> None:
+    """copy2() of a plain file: a pipe or a device has no end."""
+    if not Path(source).is_file():
+        raise OtherBuildMissing(f"--against has {source}, which is no plain file; remove it")
+    shutil.copy2(source, target)
 
 
 def _compile(place: Path) -> None:
@@ -91,13 +100,20 @@ def _digest(place: Path, checkout: bool) -> str:
 
 
 def _label(folder: Path, checkout: bool) -> str:
-    """ "88fb54c", "88fb54c-dirty" of a checkout, else "0.1.0"."""
+    """ "88fb54c", "88fb54c-dirty" of a checkout, else "0.1.0"; "unknown" of what is no version.
+
+    Raises:
+        SpecError: its pyproject.toml is no plain file of TOML.
+    """
     if (folder / ".git").exists():
         revision, dash, dirty = image.revision(folder).partition("-")
         return f"{revision[:7]}{dash}{dirty}"
     if checkout:
         file = folder / "pyproject.toml"
-        stated = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        return str(stated.get("project", {}).get("version", folder.name))
-    installed = next(iter(metadata.distributions(name=PACKAGE, path=[str(folder)])), None)
-    return installed.version if installed else folder.name
+        project = toml(file, str(file)).get("project") if file.exists() else None
+        version = project.get("version") if isinstance(project, dict) else None
+    else:
+        installed = next(iter(metadata.distributions(name=PACKAGE, path=[str(folder)])), None)
+        version = installed.version if installed else None
+    label = str(folder.name if version is None else version)
+    return label if VERSION.fullmatch(label) else "unknown"

@@ -68,12 +68,11 @@ def manifest(asked: Pods, header: Mapping[str, Any], launches: Sequence[Launch])
     Raises:
         ExperimentsError: the launches are larger than a ConfigMap may be.
     """
-    plan = json.dumps(
-        [
-            {"launch": each.to_dict(), "name": each.name, "command": _command(asked, each)}
-            for each in launches
-        ]
-    )
+    planned = [
+        {"launch": each.to_dict(), "name": each.name, "command": _command(asked, each)}
+        for each in launches
+    ]
+    plan = json.dumps({"launches": planned})
     described = json.dumps(header, sort_keys=True)
     if (size := len(described) + len(plan)) > LARGEST:
         raise ExperimentsError(

@@ -5,16 +5,32 @@ commands; results are a folder NAME of RESULTS, as `./inv run` writes it. Launch
 finished there are left out, so a job that is created again goes on. Needs no package of the driver.
 """
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+from experiments.model.errors import ExperimentsError
 from experiments.results import store
 
 PLAN, RESULTS = Path("/plan"), Path("/results")
 LAUNCHES = "launches.json"
+PLANNED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "pattern": "[A-Za-z0-9][A-Za-z0-9._-]*"},
+        "command": {"type": "array", "items": {"type": "string"}},
+        "launch": {"type": "object"},
+    },
+    "required": ["name", "command", "launch"],
+}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"launches": {"type": "array", "items": PLANNED}},
+    "required": ["launches"],
+}
+"""What LAUNCHES holds, as JSON Schema has it; a launch itself is checked when it is taken in."""
 
 
 def measure(plan: Path, out: Path) -> None:
@@ -22,11 +38,12 @@ def measure(plan: Path, out: Path) -> None:
 
     Raises:
         SystemExit: a launch failed; names its log.
+        ExperimentsError: the plan or what a launch wrote is torn or something else.
     """
     if not (out / "campaign.json").exists():
         store.create(out, store.read_json(plan / "campaign.json"))
     (out / "logs").mkdir(exist_ok=True)
-    for each in json.loads((plan / LAUNCHES).read_text(encoding="utf-8")):
+    for each in store.read_json(plan / LAUNCHES, SCHEMA)["launches"]:
         name = each["name"]
         if name in store.finished(out):
             continue
@@ -45,4 +62,7 @@ def measure(plan: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    measure(PLAN, RESULTS / sys.argv[1])
+    try:
+        measure(PLAN, RESULTS / sys.argv[1])
+    except ExperimentsError as error:
+        sys.exit(str(error))

@@ -5,6 +5,7 @@ Whatever a file, a rank, a guest or a folder's name holds, no control character 
 
 import io
 from collections.abc import Iterator
+from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -19,6 +20,16 @@ def printable(text: str) -> str:
     return "".join(
         each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text
     )
+
+
+def print_text(*parts: object, end: str = "\n", file: TextIO | None = None) -> None:
+    """print() with printable text: paths and command lines may be named by anyone.
+
+    Args:
+        parts: each on a line of its own.
+        file: standard output where it is left out.
+    """
+    print(printable("\n".join(map(str, parts))), end=end, file=file)
 
 
 class _Shown:

@@ -14,6 +14,7 @@ from typing import Any
 import hbmcomm
 from experiments.catalogue import spec
 from experiments.cluster import sites
+from experiments.console.output import printable
 from experiments.emulation import description
 from experiments.model.checkout import OTHER_BUILDS
 from experiments.model.contender_names import OTHER_PACKAGE
@@ -133,7 +134,7 @@ def origin() -> dict[str, Any]:
     return {
         "machine": facts.machine(),
         "git": image.revision(),
-        "command": sys.argv,
+        "command": [printable(word) for word in sys.argv],  # as readers take it
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 
@@ -162,12 +163,13 @@ def read(out: Path, **again: str) -> Campaign:
         again: values of the flags AGAIN, which must be those that it was begun with.
 
     Raises:
-        ResultsError: the folder holds none, or names what this version runs for nobody.
+        ResultsError: the folder holds none, or names what this version runs for nobody, or links.
         ExperimentsError: the folder is another user's.
         SpecError: this machine cannot measure it.
     """
     stored = store.read_header(out)
     ownership.refuse_others(out)
+    _refuse_links(out)
     for key, harmless in AGAIN.items():
         _refuse_unconfirmed(out, key, stored.get(key, harmless[0]), again.get(key, ""))
     _refuse_unknown(out, stored["variables"])
@@ -176,6 +178,16 @@ def read(out: Path, **again: str) -> Campaign:
     begun = Request(out, **places)
     name, variables = stored.get("id", ""), stored["variables"]
     return Campaign(experiment, begun, stored["seed"], name, variables, stored)
+
+
+def _refuse_links(out: Path) -> None:
+    """Refuse links in a folder that is written into: an archive of anyone may have brought them."""
+    for path in (*out.glob("*"), *out.glob("*/*")):
+        if path.is_symlink():
+            raise store.ResultsError(
+                f"{path} is a link, which no campaign has: what is written there would go "
+                "elsewhere; remove it"
+            )
 
 
 def _refuse_unconfirmed(out: Path, flag: str, begun: object, given: str) -> None:

@@ -80,7 +80,7 @@ class LaunchContext:
         """
         result = place / "result.json"
         if result.exists():  # accept() refuses a launch without
-            self._refuse_other_code(launch, store.read_json(result))
+            self._refuse_other_code(launch, store.written(place))
         store.add(place, {"command": command.shell()})
 
     def _refuse_other_code(self, launch: Launch, found: Mapping[str, Any]) -> None:
@@ -131,8 +131,7 @@ def attended(
             text = logs.small_text(place / "progress")
             if text != seen:
                 seen, moved = text, time.monotonic()
-                if cells := re.match(r"(\d{1,9}) ([1-9]\d{,8})\b", text):
-                    within(min(int(cells[1]) / int(cells[2]), 1.0))
+                within(_share(text))
             idle = time.monotonic() - moved
             context.check_presence(launch, idle)
             if idle > patience:
@@ -149,6 +148,12 @@ def attended(
         store.accept(context.folder, name, place)
 
 
+def _share(progress: str) -> float:
+    """The share of a launch that is done, 0 to 1; 0 where its ranks say something else."""
+    counts = re.match(r"(\d{1,9}) ([1-9]\d{0,8})\b", progress)
+    return min(1.0, int(counts[1]) / int(counts[2])) if counts else 0.0
+
+
 def log_of(folder: Path, name: str) -> Path:
     """The file that a launch's output goes to; its folder is there."""
     log = folder / "logs" / f"{name}.log"
@@ -160,5 +165,5 @@ def add_chosen(place: Path, log: Path) -> None:
     """Which ways the MPI says that its messages took, beside what its ranks tried."""
     result = place / "result.json"
     if result.exists():  # accept() refuses a launch without
-        environment = store.read_json(result).get("environment", {})
+        environment = store.written(place)["environment"]
         store.add(place, {"environment": mpi_transport_log.added(environment, logs.text(log))})

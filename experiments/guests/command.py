@@ -1,7 +1,6 @@
 """`./inv vm`: a table of the machines, a shell in one, a command, a check."""
 
 import contextlib
-import json
 import os
 import subprocess
 import tempfile
@@ -29,6 +28,7 @@ from experiments.processes import scratch
 from experiments.processes.logs import last_lines
 from experiments.provision.engines import engine
 from experiments.provision.images import image
+from experiments.results import typed
 
 LAST_LINES = 12  # of a failed check's output
 
@@ -91,7 +91,13 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
                 f"the check in {machine.name} ended with code {code}; its last lines:\n"
                 + "\n".join(f"    {line}" for line in last_lines(log, LAST_LINES))
             )
-        return verdict.rows(machine, json.loads(found.read_text(encoding="utf-8")), online)
+        try:  # a guest may write anything
+            return verdict.rows(machine, typed.json_object(found), online)
+        except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+            raise ExperimentsError(
+                f"the check in {machine.name} wrote what it never finds ({error!r}), so that the "
+                "guest cannot be believed; start it again"
+            ) from error
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Reads files that someone else may have made: nothing but a plain file of a bounded size."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -8,12 +9,13 @@ NO_WAIT = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 """The flags of an open() that does not wait for the writer of a pipe."""
 
 
-def read(path: Path, most: int, follow: bool = False) -> bytes:
+def read(path: Path, most: int, follow: bool = False, cut: bool = False) -> bytes:
     """A file's bytes.
 
     Args:
         most: bytes that it may have.
         follow: whether the path may be a link: one of the user's own.
+        cut: whether a file of more bytes is read from its last `most` on, and not refused.
 
     Raises:
         ValueError: it is a link, a device, a pipe or a folder, or has more bytes.
@@ -21,10 +23,19 @@ def read(path: Path, most: int, follow: bool = False) -> bytes:
     """
     if path.is_symlink() and not follow:
         raise ValueError("it is a link, and not a plain file")
-    with os.fdopen(os.open(path, NO_WAIT | (0 if follow else os.O_NOFOLLOW)), "rb") as file:
+    try:
+        descriptor = os.open(path, NO_WAIT | (0 if follow else os.O_NOFOLLOW))
+    except OSError as error:
+        if error.errno not in (errno.ENXIO, errno.ELOOP):  # a socket; a link since
+            raise
+        raise ValueError("it is not a plain file") from error
+    with os.fdopen(descriptor, "rb") as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):
             raise ValueError("it is not a plain file")
+        if cut:
+            file.seek(max(0, state.st_size - most))
+            return file.read(most)
         content = file.read(most + 1) if state.st_size <= most else None
     if content is None or len(content) > most:
         raise ValueError(f"it has more than {most} bytes")

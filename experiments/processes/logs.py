@@ -6,13 +6,15 @@ from pathlib import Path
 from experiments.model import plain_file
 
 SMALL = 200  # bytes
+MOST = 16 * 2**20
+"""Bytes of a log that are read; a program may write without end."""
 
 
 def text(log: Path) -> str:
-    """All of it; "" where there is no log."""
+    """All of it, or the last MOST bytes; "" where there is no plain file: nothing waits for one."""
     try:
-        return log.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
+        return plain_file.read(log, MOST, cut=True).decode("utf-8", "replace")
+    except (FileNotFoundError, ValueError):
         return ""
 
 

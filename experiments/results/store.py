@@ -118,7 +118,7 @@ def failed(folder: Path) -> dict[str, dict[str, Any]]:
     """What fail() kept of launches that are still not finished, by their names."""
     done = finished(folder)
     return {
-        path.stem: read_json(path)
+        path.stem: read_json(path, "failed")
         for path in sorted((folder / "failed").glob("[0-9]*.json"))
         if path.stem not in done
     }
@@ -134,9 +134,7 @@ def withdraw_torn(folder: Path) -> None:
     done = finished(folder)
     for name in done:
         path = folder / "launches" / f"{name}.json"
-        launch = read_json(path)
-        with _named(path):
-            typed.check(launch, "launch")
+        launch = read_json(path, "launch")
         if not done.issuperset(launch.get("company", [])):
             path.unlink()
             path.with_suffix(".npz").unlink(missing_ok=True)
@@ -164,34 +162,54 @@ def add(place: Path, values: Mapping[str, Any]) -> None:
         write_json(result, {**read_json(result), **values})
 
 
+def written(place: Path) -> dict[str, Any]:
+    """The JSON that a launch wrote into `place`, checked as that of a finished one is.
+
+    Its ranks may be of another user, and their program of anyone.
+
+    Raises:
+        ResultsError: it is missing, torn or something else; names the field.
+        OtherFormat: the launch ran another version.
+    """
+    path = place / "result.json"
+    values = read_json(path)
+    with _named(path):
+        typed.check({**values, "samples_sha256": "0" * 64}, "launch")
+    formats.check(path, values)
+    return values
+
+
 def accept(folder: Path, name: str, place: Path) -> None:
     """Check what a launch wrote into `place` and take it in: samples first, JSON last.
 
     Raises:
-        ResultsError: when the launch left nothing, or something torn.
+        ResultsError: when the launch left nothing, or something torn or of another launch.
     """
     result, samples = place / "result.json", place / "samples.npz"
     if not result.exists() or not samples.exists():
         raise ResultsError(
             f"launch {name} ended well but wrote no result; see its log and --resume"
         )
-    values, content = read_json(result), _content(samples)
+    values, content = written(place), _content(samples)
     values["samples_sha256"] = hashlib.sha256(content).hexdigest()
-    _arrays(samples, content)
+    arrays = _arrays(samples, content)
+    with _named(result):
+        _check_name(values, name)
+        typed.check_samples(formats.result(values), arrays)
     write_json(result, values)
     launches = folder / "launches"  # from here on nothing needs room on the disk
     samples.replace(launches / f"{name}.npz")
     result.replace(launches / f"{name}.json")
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A file that holds one JSON object, of printable text and finite numbers.
+def read_json(path: Path, schema: typed.Schema = "") -> dict[str, Any]:
+    """A file that holds one JSON object of printable text and finite numbers, and fits a schema.
 
     Raises:
         ResultsError: it is missing, torn or something else; names the field.
     """
     with _named(path):
-        return typed.json_object(path)
+        return typed.json_object(path, schema)
 
 
 @contextlib.contextmanager
@@ -206,6 +224,8 @@ def _named(path: Path) -> Iterator[None]:
 def _mend(path: Path) -> str:
     if path.name == "campaign.json":
         return "measure again into another --out"
+    if path.parent.name == "failed":  # which says only why a launch is not finished
+        return f"delete {path.name}"
     if path.parent.name != "launches":  # a launch under way, which leaves nothing
         return "complete the campaign with --resume"
     return f"delete {path.with_suffix('.json').name} and complete the campaign with --resume"
@@ -222,8 +242,7 @@ def read_launch(folder: Path, name: str) -> dict[str, Any]:
     with _named(path):
         typed.check(launch, "launch")
         launch = formats.result(launch)
-        if recorded.name(launch) != name:
-            raise ValueError(f"launch holds the launch {recorded.name(launch)}")
+        _check_name(launch, name)
     content = _content(samples)
     if hashlib.sha256(content).hexdigest() != launch["samples_sha256"]:
         raise ResultsError(f"{samples} is not what its launch wrote; {_mend(path)}")
@@ -231,6 +250,11 @@ def read_launch(folder: Path, name: str) -> dict[str, Any]:
     with _named(path):
         typed.check_samples(launch, arrays)
     return launch
+
+
+def _check_name(launch: Mapping[str, Any], name: str) -> None:
+    if recorded.name(launch) != name:
+        raise ValueError(f"launch holds the launch {recorded.name(launch)}")
 
 
 def read_samples(path: Path) -> dict[str, NDArray[Any]]:

@@ -8,6 +8,7 @@ use. A field that they do not name is taken: a later version may add one to a fo
 import functools
 import io
 import json
+import lzma
 import re
 import reprlib
 import zipfile
@@ -23,10 +24,12 @@ from experiments.model.checkout import ROOT
 from experiments.model.experiment import EXTERNAL_MPI
 
 MOST_JSON, MOST_SAMPLES = 64 * 2**20, 4 * 2**30  # bytes of a file
+MEMORY = 128 * 2**20
+"""Bytes of memory that unpacking may take; the writer's setting needs 65 MiB."""
 DEEPEST = 24  # tables and lists within each other
 LARGEST = 2**63 - 1  # whole number
-LONGEST = 1e9
-"""Seconds of a sample; 30 years."""
+SHORTEST, LONGEST = 1e-12, 1e9
+"""Seconds that an operation takes: less than a cycle of any CPU, and 30 years."""
 TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "object": ((dict,), "a table"),
     "array": ((list,), "a list"),
@@ -42,16 +45,22 @@ class Unfit(ValueError):
     """A file holds what no campaign writes; its text names the field."""
 
 
-def json_object(path: Path, schema: str = "") -> dict[str, Any]:
-    """A file that holds one JSON object of printable text and finite numbers.
+Schema = str | Mapping[str, Any]
+"""A schema, or the name of one of docs/schemas; "": any values fit."""
 
-    Args:
-        schema: of docs/schemas, which it must fit; "": none.
+
+def json_object(path: Path, schema: Schema = "") -> dict[str, Any]:
+    """A file that holds one JSON object of printable text and finite numbers, and fits a schema.
 
     Raises:
         ValueError, OSError: it is missing, torn or something else.
     """
-    text = plain_file.read(path, MOST_JSON).decode("utf-8")
+    return parsed(plain_file.read(path, MOST_JSON), schema)
+
+
+def parsed(content: bytes, schema: Schema = "") -> dict[str, Any]:
+    """The JSON object that a file holds, as json_object() has it."""
+    text = content.decode("utf-8")
     try:
         values = json.loads(text)
     except RecursionError:
@@ -67,10 +76,24 @@ def json_object(path: Path, schema: str = "") -> dict[str, Any]:
     return values
 
 
-def check(values: Mapping[str, Any], schema: str) -> None:
-    """Refuse values that do not fit a schema of docs/schemas; "" takes any."""
+def unpacked(content: bytes) -> bytes:
+    """What an .xz file holds, if that may be JSON: no more bytes than MOST_JSON."""
+    xz = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
+    try:
+        whole = xz.decompress(content, MOST_JSON + 1)
+    except lzma.LZMAError as error:
+        raise Unfit(f"it is no .xz file: {error}") from error
+    if len(whole) > MOST_JSON:
+        raise Unfit(f"it unpacks to more than {MOST_JSON} bytes")
+    if not xz.eof or xz.unused_data:
+        raise Unfit("it is cut short, or something follows its end")
+    return whole
+
+
+def check(values: Mapping[str, Any], schema: Schema) -> None:
+    """Refuse values that do not fit a schema."""
     if schema:
-        _refuse(_unfit(values, _schema(schema), ""))
+        _refuse(_unfit(values, _schema(schema) if isinstance(schema, str) else schema, ""))
 
 
 def _refuse(faults: Iterator[str]) -> None:
@@ -233,6 +256,8 @@ def _strange(launch: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> 
                 f"{place} has {rows} rows of samples, {cell['warmup']} of them to warm up, in "
                 f"turns of {cell['turn']}"
             )
+        if not (times.max(axis=1) >= SHORTEST).all():
+            yield f"{place} has samples that no operation can take: less than {SHORTEST} s"
         if "begins" in cell and samples[cell["begins"]].shape != times.shape:
             yield f"{place}.begins has another shape than its samples"
         if "links" in cell and {len(cell["links"][way]) for way in ("sent", "received")} != {hosts}:

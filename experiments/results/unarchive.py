@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from experiments.results.store import ResultsError
+from experiments.results.typed import MEMORY
 
 SUMS = "SHA256SUMS"
 LARGEST = 256 * 2**20
@@ -22,8 +23,6 @@ LARGEST = 256 * 2**20
 RATIO = 20
 MOST_FILES = 100_000
 DEEPEST = 6
-MEMORY = 128 * 2**20
-"""Bytes of memory that unpacking may take; the writer's setting needs 65 MiB."""
 CHUNK = 2**20
 PART = re.compile(r"[\w+@=,:-][\w.+@=,: -]{0,199}", re.ASCII)
 """A folder's or file's name; none begins with a dot."""

@@ -17,7 +17,7 @@ from experiments.analysis import reading
 from experiments.analysis.comparison import KEYS, Comparison, compare
 from experiments.analysis.findings.selection import json_records, json_value, rows
 from experiments.analysis.statistics import CONTAINER, EQUIVALENCE, FEWEST_BLOCKS, Verdict
-from experiments.console.output import to_stdout
+from experiments.console.output import print_text, to_stdout
 from experiments.console.stages import Stages
 from experiments.model.quantities import percent_text, ratio_text, seconds_text
 from plots.layout.labels import arm_name, by_operation, bytes_text, interval_text, operation_name
@@ -46,7 +46,7 @@ def show(first: Path, second: Path, other_mpi: bool, as_json: bool, stages: Stag
     with stages.stage("comparison"):
         found = compare(reading.load(first), reading.load(second), other_mpi)
     if as_json:
-        print(to_json(found), end="")
+        print_text(to_json(found), end="")
         return
     to_stdout(render(found), WIDTH)
 

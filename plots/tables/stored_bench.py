@@ -3,8 +3,6 @@
 Reads the JSON of `./inv bench --json`, of which docs/data keeps the launch medians.
 """
 
-import json
-import lzma
 import math
 from collections.abc import Mapping
 from itertools import product
@@ -14,16 +12,28 @@ from typing import Any
 
 from experiments.analysis.findings.selection import in_order
 from experiments.analysis.statistics import Verdict
+from experiments.model import plain_file
 from experiments.model.contender_names import PLAIN
 from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
+from experiments.results import typed
+from experiments.results.store import ResultsError
 from plots.layout.labels import OPERATIONS, bytes_text, interval_text, mpi_name, operation_name
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The JSON of a bench, compressed by xz."""
-    with lzma.open(path, "rt", encoding="utf-8") as file:
-        summary: dict[str, Any] = json.load(file)
-    return summary
+    """The JSON of a bench, compressed by xz; docs/schemas/bench.schema.json.
+
+    Raises:
+        ResultsError: it is damaged or something else; names the field.
+    """
+    try:
+        packed = plain_file.read(path, typed.MOST_JSON, follow=True)
+        return typed.parsed(typed.unpacked(packed), "bench")
+    except (OSError, ValueError, MemoryError) as error:
+        raise ResultsError(
+            f"{path} holds no medians of a bench ({error}); get it again, or write it: "
+            "./inv bench --json | xz"
+        ) from error
 
 
 def _best(summary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -37,6 +47,7 @@ def sentence(summary: Mapping[str, Any]) -> str:
     above = sum(ratio > 1 for ratio in ratios)
     sure = sum(peer["verdict"] == Verdict.DIFFERS and peer["low"] > 1 for peer in best)
     blocks = sorted({peer["blocks"] for peer in best})
+    noise = math.nan if summary["noise"] is None else summary["noise"]
     fewest = f"{blocks[0]} or {blocks[-1]}" if len(blocks) > 1 else str(blocks[0])
     return (
         f"direct takes less time than the best MPI of the cell in {above} of {len(best)} cells: "
@@ -44,7 +55,7 @@ def sentence(summary: Mapping[str, Any]) -> str:
         f"({ratio_text(min(ratios))} to {ratio_text(max(ratios))} from cell to cell). Cells whose "
         f"whole interval is above 1 and beyond the noise floor: {sure}; with fewer than 6 blocks a "
         f"cell has no interval. {fewest} blocks of three MPIs in turns. Noise floor "
-        f"{percent_text(summary['noise'])}."
+        f"{percent_text(noise)}."
     )
 
 

@@ -59,7 +59,7 @@ def bench_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         samples[key] = rng.lognormal(-12, 0.1, (20, 2))
     with store.incoming(out, launch.name) as place:
         result = {"format": FORMAT, "launch": launch.to_dict(), "cells": cells}
-        result |= {"environment": {}, "ranks": []}
+        result |= {"environment": {"versions": {}}, "ranks": []}
         (place / "result.json").write_text(json.dumps(result))
         np.savez(place / "samples.npz", **samples)
         store.accept(out, launch.name, place)

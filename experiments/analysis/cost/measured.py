@@ -3,6 +3,7 @@
 They come from a results folder, or from the medians that a bench keeps (docs/data/cores.json.xz).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -117,7 +118,7 @@ def _measured(
     grouped = frame.groupby(KEYS, as_index=False)[["median_s", "bound_s"]].median()
     times = grouped.rename(columns={"median_s": "seconds"})
     cache = str(facts.get("last_level_cache_bytes", ""))
-    cache_bytes = float(cache) if cache.isdigit() else CACHE
+    cache_bytes = float(cache) if re.fullmatch("[0-9]{1,15}", cache) else CACHE
     return Measured(source, times, _machine(copies, cores, cache_bytes))
 
 

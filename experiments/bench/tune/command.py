@@ -3,6 +3,7 @@
 The launches are the harness's, with `direct` and its changed thresholds as contenders.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -45,9 +46,10 @@ def run(question: Question, out: Path, seed: int | None, stages: Stages, as_json
 def show(folder: Path, as_json: bool) -> None:
     """Store the proposal and show it on standard output, as JSON where that is wanted."""
     found = store.load(folder)
-    results.write_json(folder / store.PROPOSAL, store.plain(found))
+    proposal = store.plain(found)
+    results.write_json(folder / store.PROPOSAL, proposal)
     if as_json:
-        print((folder / store.PROPOSAL).read_text(encoding="utf-8"), end="")
+        print(json.dumps(proposal, indent=1, sort_keys=True))
         return
     to_stdout(table.render(found), WIDTH)
 
@@ -86,7 +88,7 @@ def _measure(question: Question, out: Path, seed: int | None, stages: Stages) ->
 def _attend(context: LaunchContext, launch: Launch, within: Callable[[float], None]) -> None:
     """Run a launch, and take what it found into the folder; refuses one that left a cell out."""
     with attended(context, launch, within) as (folder, _):
-        for cell in results.read_json(folder / "result.json")["cells"]:
+        for cell in results.written(folder)["cells"]:
             if "skipped" in cell:
                 raise ExperimentsError(f"these ranks cannot be tuned: {cell['skipped']}")
 

@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from experiments.analysis.findings.selection import json_value
 from experiments.analysis.statistics import median_ratio
@@ -34,7 +34,7 @@ NO_FETCH = "process_vm_readv is not possible here: {}"
 class _Threshold:
     """As the library's table has it, without its meaning."""
 
-    variable: str
+    variable: Annotated[str, Field(pattern="^HBMCOMM_[A-Z_]+$")]  # becomes a line for a shell
     unit: str
     value: int
     default: int
@@ -94,10 +94,23 @@ def load(folder: Path) -> Tuned:
     if not names:
         raise ResultsError(f"{folder} holds no finished launch; measure again: ./inv bench --tune")
     launches = [store.read_launch(folder, name) for name in names]
-    times = [
-        ratios.read(launch, store.read_samples(folder / "launches" / f"{name}.npz"))
-        for name, launch in zip(names, launches, strict=True)
-    ]
+    samples = [store.read_samples(folder / "launches" / f"{name}.npz") for name in names]
+    try:
+        times = [ratios.read(*each) for each in zip(launches, samples, strict=True)]
+        return _tuned(header, asked, launches, times)
+    except (LookupError, ValueError) as error:
+        raise ResultsError(
+            f"{folder} lacks in its launches what {HEADER} asks for ({error!r}); measure again: "
+            "./inv bench --tune"
+        ) from error
+
+
+def _tuned(
+    header: dict[str, Any],
+    asked: _Header,
+    launches: Sequence[Mapping[str, Any]],
+    times: Sequence[ratios.Times],
+) -> Tuned:
     left_out = dict(asked.left_out)
     way = launches[0]["environment"].get("datapath", {}).get("cma", "")
     if way != "works":

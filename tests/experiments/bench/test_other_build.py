@@ -1,12 +1,15 @@
 """Another build of the library is found, copied once, compiled where needed, and named."""
 
+import contextlib
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from experiments.bench.other_build import OtherBuildMissing, prepare
+from experiments.model.errors import ExperimentsError
 
 SETUP = """
 import pathlib
@@ -104,3 +107,30 @@ def test_a_package_without_a_core_or_a_way_to_one_is_refused(tmp_path: Path) -> 
     (source / "hbmcomm/_native/_core.abi3.so").unlink()
     with pytest.raises(OtherBuildMissing, match=r"neither a compiled core nor a setup\.py"):
         made(source, tmp_path / "copies")
+
+
+@pytest.mark.parametrize("version", ["'1\\u001b[31m'", "5", "[1]", "'$(id)'"])
+def test_what_is_no_version_is_no_name(tmp_path: Path, version: str) -> None:
+    source = checkout(tmp_path / "checkout")
+    (source / "pyproject.toml").write_text(f"[project]\nversion = {version}\n")
+    (label, _), _ = made(source, tmp_path / "copies")
+    assert label == ("5" if version == "5" else "unknown")
+
+
+@pytest.mark.parametrize("text", ["project = 5", "version = " + "[" * 5000, "x = " + "9" * 5000])
+def test_a_strange_pyproject_ends_in_a_name_or_one_message(tmp_path: Path, text: str) -> None:
+    source = checkout(tmp_path / "checkout")
+    (source / "pyproject.toml").write_text(text)
+    with contextlib.suppress(ExperimentsError):
+        assert made(source, tmp_path / "copies")[0][0] == "checkout"
+
+
+@pytest.mark.parametrize("place", ["pyproject.toml", "hbmcomm/pipe"])
+def test_a_pipe_or_a_device_in_a_checkout_is_not_read(tmp_path: Path, place: str) -> None:
+    for kind in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        source = checkout(tmp_path / "checkout")
+        (source / place).unlink(missing_ok=True)
+        kind(source / place)
+        with pytest.raises(ExperimentsError, match=rf"{place}.* no(t a)? plain file"):
+            made(source, tmp_path / "copies")
+        shutil.rmtree(source)

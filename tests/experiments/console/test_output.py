@@ -4,7 +4,7 @@ import pytest
 from rich.table import Column, Table
 from rich.text import Text
 
-from experiments.console.output import printed, to_stdout
+from experiments.console.output import print_text, printed, to_stdout
 from experiments.console.progress_bar import Display
 from experiments.console.stages import Stages
 
@@ -46,11 +46,12 @@ def test_no_control_character_reaches_the_terminal(capsys: pytest.CaptureFixture
     column.add_row(Text(bad))
     assert printed(bad, Text(bad), width=80) == f"{shown}\n{shown}\n"
     to_stdout(column, 80)
+    print_text(bad, bad)
     Stages().say(bad)
     display = Display(1, 0)
     display.begin(bad)
     display.end()
     display.say(bad)
     written = "".join(capsys.readouterr())
-    assert written.count(shown) == 5
+    assert written.count(shown) == 7
     assert written.replace("\n", "").isprintable()

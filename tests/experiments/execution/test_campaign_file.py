@@ -111,3 +111,24 @@ def test_the_id_in_a_file_names_no_container_of_another_folder(out: Path, tmp_pa
     assert ended[0].isdisjoint(ended[1])
     again = campaign_file.read(out.parent / "theirs" / ".." / out.name)
     assert {again.label} < ended[0]  # of the same folder by another name
+
+
+@pytest.mark.parametrize(
+    "name", ["logs", "launches", "incoming", "logs/guard.log", "failed/0001-host.json"]
+)
+def test_a_folder_with_links_is_not_written_into(out: Path, tmp_path: Path, name: str) -> None:
+    begin(out)
+    assert campaign_file.read(out).seed == 1
+    (out / "launches").rmdir()
+    (out / name).parent.mkdir(exist_ok=True)
+    (out / name).symlink_to(tmp_path)
+    with pytest.raises(ResultsError, match=rf"{out / name} is a link, .*; remove it"):
+        campaign_file.read(out)
+
+
+def test_a_stored_command_is_text_that_readers_take(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["invoke", "run", "--out", "a\x1b]0;owned\x07\udcff"])
+    begin(out, **campaign_file.origin())
+    assert campaign_file.read(out).stored["command"][-1] == r"a\x1b]0;owned\x07\udcff"

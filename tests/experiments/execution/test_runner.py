@@ -1,5 +1,6 @@
 """The runner starts launches in order, keeps what finished, and refuses what cannot be compared."""
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -222,6 +223,24 @@ def test_a_failure_says_in_a_few_words_why(
         pass
     assert caught.value.why == why
     assert not (folder / "incoming").exists()
+
+
+@pytest.mark.parametrize("progress", ["a 3 4", "1 0 5", "9 2 1", "1 " + "9" * 5000, "", None])
+def test_strange_words_of_progress_end_no_campaign(folder: Path, progress: str | None) -> None:
+    program = "import sys, time; time.sleep(0.5); sys.exit(7)"
+    shares: list[float] = []
+
+    def command(launch: Launch, place: Path) -> Process:
+        if progress is None:
+            os.mkfifo(place / "progress")
+        else:
+            (place / "progress").write_text(progress)
+        return Process((sys.executable, "-c", program))
+
+    context = LaunchContext(folder, command, ME)
+    with pytest.raises(LaunchFailed, match="exit code 7"), attended(context, LAUNCH, shares.append):
+        pass
+    assert set(shares) <= {0.0, 1.0}
 
 
 def test_a_link_in_a_launchs_folder_gives_no_file_of_root_away(

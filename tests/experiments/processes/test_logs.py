@@ -1,8 +1,12 @@
-"""The last lines of a log, and what ranks keep up to date."""
+"""The last lines of a log, and what ranks keep up to date: of plain files alone."""
 
 import os
+import socket
 from pathlib import Path
 
+import pytest
+
+from experiments.processes import logs
 from experiments.processes.logs import last_lines, small_text
 
 
@@ -32,3 +36,25 @@ def test_what_is_no_small_file_of_text_is_nothing(tmp_path: Path) -> None:
         make()
         assert small_text(path) == ""
         path.unlink()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "socket"])
+def test_nothing_waits_for_what_is_no_plain_file(tmp_path: Path, kind: str) -> None:
+    log = tmp_path / "log"
+    with socket.socket(socket.AF_UNIX) as listener:
+        if kind == "pipe":
+            os.mkfifo(log)
+        elif kind == "link":
+            log.symlink_to("/dev/zero")
+        else:
+            listener.bind(str(log))
+        assert logs.text(log) == ""
+        assert last_lines(log, 3) == []
+
+
+def test_of_a_log_without_end_the_last_lines_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "MOST", 8)
+    (tmp_path / "log").write_text("one\n" * 1000 + "two\nend\n")
+    assert logs.text(tmp_path / "log") == "two\nend\n"

@@ -1,5 +1,7 @@
 """A results folder: written whole or not at all, read back, and refused when it is torn."""
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 
 from experiments.analysis import ratios, reading
 from experiments.catalogue import spec
+from experiments.model.errors import ExperimentsError
 from experiments.model.launch import FORMAT, Block, Cell, Launch
 from experiments.results import store
 from experiments.results.formats import OtherFormat
@@ -16,7 +19,9 @@ from experiments.results.store import ResultsError
 from experiments.schedule.blocks import alone as schedule_alone
 from experiments.schedule.blocks import schedule
 from tests import stored_launches
+from tests.launched import LAUNCH
 
+TINY_CELL = Cell("bcast", "direct", "regular", "local", 1024)
 TINY = spec.restrict(spec.load("quick"), sizes="1KiB,4KiB", blocks=2)
 
 
@@ -185,6 +190,41 @@ def test_a_launch_without_a_result_is_not_taken_in(tmp_path: Path) -> None:
         with pytest.raises(ResultsError, match=r"cannot be read \(.*\); complete the campaign"):
             store.accept(tmp_path, "0000-host", place)
     assert store.finished(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"environment": []}, r"environment holds \[\], and must be a table"),
+        ({"cells": {"a": 1}}, "cells holds .*, and must be a list"),
+        ({"launch": 5}, "launch holds 5, and must be a table"),
+        ({"company": [1]}, r"company\[0\] holds 1, and must be text"),
+        ({"command": "a\x1b"}, "command holds .*, with characters that cannot be printed"),
+        ({"launch": LAUNCH.to_dict() | {"arm": "other"}}, "launch holds the launch 0000-other"),
+        ({"launch": LAUNCH.to_dict() | {"ranks": 3}}, "has 2 columns of samples, and not 3"),
+        ({"format": 9}, "is of format 9"),
+    ],
+)
+def test_what_ranks_wrote_wrongly_is_not_taken_in(
+    tmp_path: Path, change: dict[str, Any], text: str
+) -> None:
+    begin(tmp_path)
+    cell = vars(TINY_CELL) | {"samples": "c0", "warmup": 1, "group": 1, "emulated": False}
+    result = {"format": FORMAT, "launch": LAUNCH.to_dict(), "cells": [cell], "ranks": []}
+    result["environment"] = {"versions": {}}
+    with store.incoming(tmp_path, LAUNCH.name) as place:
+        np.savez(place / "samples.npz", c0=np.ones((3, 2)))
+        (place / "result.json").write_text(json.dumps(result | change))
+        with pytest.raises(ExperimentsError, match=text):
+            store.accept(tmp_path, LAUNCH.name, place)
+        (place / "result.json").unlink()
+        os.mkfifo(place / "result.json")
+        with pytest.raises(ResultsError, match="it is not a plain file"):
+            store.accept(tmp_path, LAUNCH.name, place)
+        (place / "result.json").unlink()
+        (place / "result.json").write_text(json.dumps(result))
+        store.accept(tmp_path, LAUNCH.name, place)
+    assert store.finished(tmp_path) == {LAUNCH.name}
 
 
 def test_a_folder_that_is_missing_empty_or_no_results_is_reported_apart(tmp_path: Path) -> None:

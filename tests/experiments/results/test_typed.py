@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from experiments.analysis import export
 from experiments.analysis.reading import Campaign, load
 from experiments.model.errors import ExperimentsError
-from experiments.results import store, unarchive
+from experiments.results import store, typed, unarchive
 from experiments.results.store import ResultsError
 
 ROOT = Path(__file__).parents[3]
@@ -39,18 +39,21 @@ MINUTES = float(os.environ.get("HBMCOMM_TEST_MINUTES", "10"))  # of the rare tes
 EXAMPLES = 40  # folders of CI
 LAUNCH = "0000-docker-default-one"
 HEADER, JSON, NPZ = "campaign.json", f"launches/{LAUNCH}.json", f"launches/{LAUNCH}.npz"
+FAILED = "failed/0001-host.json"
 ESCAPE = "\x1b]0;owned\x07"
 Change = Callable[[Any], Any]
 
 
 @contextlib.contextmanager
 def campaign() -> Iterator[Path]:
-    """A stored campaign with one launch, in a folder of its own."""
+    """A stored campaign with one launch and one that failed, in a folder of its own."""
     with unarchive.opened(STORED) as whole, tempfile.TemporaryDirectory() as name:
         folder = Path(name, "campaign")
         (folder / "launches").mkdir(parents=True)
         for each in (HEADER, JSON, NPZ):
             shutil.copy(whole / each, folder / each)
+        asked = {"arm": "host", "mpi": "openmpi", "ranks": 2}
+        store.fail(folder, "0001-host", asked, "exit code 1")
         yield folder
 
 
@@ -88,7 +91,7 @@ def read(folder: Path) -> Campaign | str:
             export.export(found, form, folder.parent / "exported", raw)
     except ExperimentsError as error:
         return str(error)
-    assert all(math.isfinite(each) and each >= 0 for each in found.cells["median_s"])
+    assert all(math.isfinite(each) and each > 0 for each in found.cells["median_s"])
     return found
 
 
@@ -139,6 +142,10 @@ def test_the_campaign_that_is_changed_below_is_accepted() -> None:
         (JSON, ("company",), 5, "company holds 5, and must be a list"),
         (JSON, ("environment",), {"hosts": []}, "environment lacks versions"),
         (JSON, ("environment", "versions"), {f"mpi{ESCAPE}": "5"}, "which is no line of text"),
+        (FAILED, ("launch",), [1], "launch holds [1], and must be a table"),
+        (FAILED, ("launch", "ranks"), "2", "launch.ranks holds '2', and must be a whole number"),
+        (FAILED, ("launch", "arm"), {}, "launch.arm holds {}, and must be text"),
+        (FAILED, ("reason",), None, "reason holds None, and must be text"),
         (JSON, ("environment", "kernel"), "\udcff", r"'\udcff', with characters"),
     ],
 )
@@ -162,6 +169,9 @@ def test_a_field_of_another_type_or_range_is_named(
         (lambda times: np.array([{}], dtype=object), "Object arrays cannot be loaded"),
         (lambda times: times[:, 0], "holds no rows and columns"),
         (lambda times: times[:0], "holds no rows and columns"),
+        (lambda times: times * 0, "that no operation can take"),
+        (lambda times: times * 0 + 5e-324, "that no operation can take"),
+        (lambda times: times * (times > times[-1:]), "that no operation can take"),
         (lambda times: times[:, :1], "has 1 columns of samples, and not 2"),
     ],
 )
@@ -171,6 +181,38 @@ def test_samples_that_are_no_times_of_its_cells_are_named(change: Change, text: 
         key = json.loads((folder / JSON).read_text())["cells"][0]["samples"]
         change_samples(folder, packed(**arrays | {key: change(arrays[key])}))
         assert text in refusal(folder)
+
+
+def test_a_rank_may_take_no_time_where_others_take_some() -> None:
+    """As in a table of IMB, which rounds; the time of an operation is that of the slowest rank."""
+    with campaign() as folder:
+        arrays = store.read_samples(folder / NPZ)
+        key = json.loads((folder / JSON).read_text())["cells"][0]["samples"]
+        change_samples(folder, packed(**arrays | {key: arrays[key] * [0, 1]}))
+        assert isinstance(read(folder), Campaign)
+
+
+@pytest.mark.parametrize("digest", ["", "debian@sha256:" + "0" * 64])
+def test_the_digest_of_a_base_image_is_a_known_field(digest: str, tmp_path: Path) -> None:
+    image = {"image": "sha256:1", "base": "debian", "inputs": "2", "base_digest": digest}
+    with campaign() as folder:
+        change_json(folder / HEADER, ("containers",), {"docker": {"openmpi": image}})
+        assert "containers.docker.openmpi lacks python" in refusal(folder)
+        containers = {"docker": {"openmpi": image | {"python": "3.11"}}}
+        change_json(folder / HEADER, ("containers",), containers)
+        assert isinstance(read(folder), Campaign)
+        containers["docker"]["openmpi"]["base_digest"] = [digest]
+        change_json(folder / HEADER, ("containers",), containers)
+        assert "containers.docker.openmpi.base_digest holds" in refusal(folder)
+    lists = {"wheels": {}, "packages": {}, "dockerfile": "FROM x\n", "base_image": "sha256:3"}
+    values = {"format": 2, "driver": {}, "mpis": {}, "images": {"docker openmpi": image | lists}}
+    values["system"] = {"python": "3.11", "packages": {}}
+    path = tmp_path / "environment.json"
+    path.write_text(json.dumps(values))
+    assert typed.json_object(path, "environment") == values
+    change_json(path, ("images", "docker openmpi", "base_digest"), 5)
+    with pytest.raises(typed.Unfit, match="base_digest holds 5, and must be text"):
+        typed.json_object(path, "environment")
 
 
 def test_packed_samples_are_not_unpacked() -> None:
@@ -193,7 +235,7 @@ def replace_by(kind: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device", "link"])
-@pytest.mark.parametrize("file", [HEADER, JSON, NPZ])
+@pytest.mark.parametrize("file", [HEADER, JSON, NPZ, FAILED])
 def test_what_is_no_plain_file_is_not_read(file: str, kind: str) -> None:
     with campaign() as folder:
         replace_by(kind, folder / file)
@@ -277,11 +319,11 @@ def hostile_folder(data: st.DataObject) -> None:
     draw: Any = data.draw
     with campaign() as folder:
         for _ in range(draw(st.integers(1, 3))):
-            file = draw(st.sampled_from([HEADER, JSON, JSON, NPZ]))
+            file = draw(st.sampled_from([HEADER, JSON, JSON, NPZ, FAILED]))
             how = draw(st.sampled_from(["field", "field", "field", "bytes", "kind"]))
             if any(
                 path.is_symlink() or not path.is_file()
-                for path in (folder / JSON, folder / NPZ, folder / HEADER)
+                for path in (folder / JSON, folder / NPZ, folder / HEADER, folder / FAILED)
             ):
                 break  # replaced before
             with contextlib.suppress(OSError, ValueError, ResultsError):  # changed twice

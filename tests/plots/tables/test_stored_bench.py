@@ -1,10 +1,20 @@
-"""What the pages say of a stored bench follows from its JSON alone."""
+"""What the pages say of a stored bench follows from its JSON alone, which may be of anyone."""
 
+import json
+import lzma
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from experiments.results import typed
+from experiments.results.store import ResultsError
 from plots.tables import stored_bench
+
+STORED = Path(__file__).parents[3] / "docs" / "data" / "cores.json.xz"
 
 CELL = {"operation": "bcast", "bytes": 1024, "form": "plain"}
 
@@ -61,3 +71,64 @@ def test_the_table_has_plain_calls_and_a_column_for_each_number_of_ranks(
 def test_a_cell_without_an_mpi_has_a_dash(summary: dict[str, Any]) -> None:
     summary["peers"] = [each for each in summary["peers"] if each["peer"] != "impi"]
     assert stored_bench.ratios(summary)[1][0][-1] == "–"
+
+
+def test_an_unknown_noise_floor_is_a_dash(summary: dict[str, Any]) -> None:
+    assert stored_bench.sentence(summary | {"noise": None}).endswith("Noise floor –.")
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda found: found.pop("peers"), "it lacks peers"),
+        (lambda found: found["launches"][3].pop("bytes"), "launches[3] lacks bytes"),
+        (lambda found: found["launches"][0].update(median_s=0), "median_s holds 0, and must be"),
+        (lambda found: found["launches"][0].update(ranks="2"), "launches[0].ranks holds '2'"),
+        (lambda found: found["launches"][0].update(bound_s=-1.0), "bound_s holds -1.0"),
+        (lambda found: found["direct"][0].update(seconds=math.nan), "seconds holds nan, which"),
+        (lambda found: found["peers"][0].update(peer="\x1b[31m"), r"peer holds '\x1b[31m', with"),
+        (lambda found: found["peers"][0].update(operation=["a"]), "operation holds ['a']"),
+        (lambda found: found.update(machine=[1]), "machine holds [1], and must be a table"),
+        (lambda found: found.update(noise="x"), "noise holds 'x', and must be a number or null"),
+    ],
+)
+def test_a_field_of_another_type_or_range_is_named(
+    change: Callable[[Any], Any], text: str, tmp_path: Path
+) -> None:
+    found = stored_bench.load(STORED)
+    change(found)
+    path = tmp_path / "bench.json.xz"
+    path.write_bytes(lzma.compress(json.dumps(found).encode(), preset=0))
+    assert text in refusal(path)
+
+
+@pytest.mark.parametrize("kind", ["text", "cut", "tail", "bomb", "list", "pipe", "folder"])
+def test_what_is_no_packed_bench_is_one_message(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(typed, "MOST_JSON", 2**22)
+    path, whole = tmp_path / "bench.json.xz", STORED.read_bytes()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        made = {
+            "text": b"{}",
+            "cut": whole[:-100],
+            "tail": whole + b"x",
+            "bomb": lzma.compress(bytes(2**23), preset=0),
+            "list": lzma.compress(b"[1]"),
+        }
+        path.write_bytes(made[kind])
+    refusal(path)
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ResultsError) as refused:
+        stored_bench.load(path)
+    message = str(refused.value)
+    assert message.startswith(f"{path} holds no medians of a bench (")
+    assert message.isprintable()
+    assert len(message) < 600
+    return message
