@@ -42,3 +42,7 @@ def test_threads_forks_signals_and_careless_ends_do_no_harm(mpirun: Start, mpi: 
     with nothing_left():
         found = mpirun(PROGRAMS / "direct_misuse.py", 3, "direct", mpi=mpi)
     assert found.output.count("kept") == 3
+
+
+def test_methods_in_c_take_arguments_as_python_does_and_keep_no_reference(mpirun: Start) -> None:
+    assert mpirun(PROGRAMS / "methods.py", 2).output.count("called in all ways") == 2
