@@ -255,21 +255,22 @@ typedef struct {
 void hbm_use_mpi(const hbm_mpi *mpi); /* NULL: MPI will end now */
 int hbm_serves_requests(void);
 
-/* Calls on NumPy arrays by their id(); HBM_UNREADABLE for arrays that are not plain. Those with an
-   i start the call and return what hbm_start_once() returns. */
+/* Calls on plain NumPy arrays. Objects of Python are their id(). */
 void hbm_numpy(uintptr_t ndarray, uintptr_t in_place);
 int hbm_read_array(uintptr_t object, int writable, uintptr_t *address, uint64_t *entries);
+/* Reads the arguments of a call, of which there may be none; returns whether they are plain. */
+int hbm_read_call(const hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv,
+                  int reduction, int root, hbm_call *call);
+
+/* Methods in C; see methods.c. `objects` are MPI's reductions by their codes. The class `owner` gets
+   a method with the name and signature of a function of mpi4py, which does an operation, or starts
+   it if `request` is a class and not None; what the core did not do goes on in Python under `name`.
+   Returns whether it has one. */
+void hbm_reductions(const uintptr_t *objects, int count);
+int hbm_add_method(uintptr_t owner, uintptr_t function, int operation, uintptr_t name,
+                   uintptr_t request);
+
 int hbm_barrier(hbm_comm *comm);
-int hbm_bcast(hbm_comm *comm, uintptr_t buffer, int root);
-int hbm_blocks(hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv, int root);
-int hbm_reduce(hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv, int reduction,
-               int root);
-uint64_t hbm_ibarrier(hbm_comm *comm, uintptr_t request);
-uint64_t hbm_ibcast(hbm_comm *comm, uintptr_t buffer, int root, uintptr_t request);
-uint64_t hbm_iblocks(hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv, int root,
-                     uintptr_t request);
-uint64_t hbm_ireduce(hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv, int reduction,
-                     int root, uintptr_t request);
 
 /* Flags: numbers in memory that ranks share, at multiples of 8. Each has one writer, which raises it,
    and one rank that waits until it has at least a value. A wait that fails ends the communicator; one

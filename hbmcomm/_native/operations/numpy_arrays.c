@@ -139,55 +139,27 @@ static int read_reduction(const hbm_comm *c, int operation, uintptr_t send, uint
     return !writes || sent == (scatter ? received * (uint64_t)c->size : received);
 }
 
+int hbm_read_call(const hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int reduction,
+                  int root, hbm_call *call)
+{
+    switch (operation) {
+    case HBM_BARRIER:
+        *call = (hbm_call){.operation = HBM_BARRIER};
+        return 1;
+    case HBM_BCAST:
+        return read_bcast(c, send, root, call);
+    case HBM_GATHER: case HBM_SCATTER: case HBM_ALLGATHER: case HBM_ALLTOALL:
+        return read_blocks(c, operation, send, recv, root, call);
+    case HBM_REDUCE: case HBM_ALLREDUCE: case HBM_REDUCE_SCATTER_BLOCK:
+    case HBM_SCAN: case HBM_EXSCAN:
+        return read_reduction(c, operation, send, recv, reduction, root, call);
+    default: /* counts and offsets are in lists */
+        return 0;
+    }
+}
+
 int hbm_barrier(hbm_comm *c)
 {
     hbm_call call = {.operation = HBM_BARRIER};
     return hbm_run(c, &call);
-}
-
-int hbm_bcast(hbm_comm *c, uintptr_t buffer, int root)
-{
-    hbm_call call;
-    return read_bcast(c, buffer, root, &call) ? hbm_run(c, &call) : HBM_UNREADABLE;
-}
-
-int hbm_blocks(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int root)
-{
-    hbm_call call;
-    return read_blocks(c, operation, send, recv, root, &call) ? hbm_run(c, &call) : HBM_UNREADABLE;
-}
-
-int hbm_reduce(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int reduction, int root)
-{
-    hbm_call call;
-    return read_reduction(c, operation, send, recv, reduction, root, &call) ? hbm_run(c, &call)
-                                                                            : HBM_UNREADABLE;
-}
-
-uint64_t hbm_ibarrier(hbm_comm *c, uintptr_t request)
-{
-    hbm_call call = {.operation = HBM_BARRIER};
-    return hbm_start_once(c, &call, request);
-}
-
-uint64_t hbm_ibcast(hbm_comm *c, uintptr_t buffer, int root, uintptr_t request)
-{
-    hbm_call call;
-    return read_bcast(c, buffer, root, &call) ? hbm_start_once(c, &call, request) : HBM_UNREADABLE;
-}
-
-uint64_t hbm_iblocks(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int root,
-                     uintptr_t request)
-{
-    hbm_call call;
-    return read_blocks(c, operation, send, recv, root, &call) ? hbm_start_once(c, &call, request)
-                                                              : HBM_UNREADABLE;
-}
-
-uint64_t hbm_ireduce(hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int reduction,
-                     int root, uintptr_t request)
-{
-    hbm_call call;
-    return read_reduction(c, operation, send, recv, reduction, root, &call)
-               ? hbm_start_once(c, &call, request) : HBM_UNREADABLE;
 }

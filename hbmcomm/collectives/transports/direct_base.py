@@ -41,6 +41,8 @@ class DirectBase(Transport):
     """A communicator with a state in the core."""
 
     _core: Any = ffi.NULL
+    _handle: int = 0
+    """The address of _core, for methods in C."""
     _state: Core | None = None
     _arena: Arena | None = None
 
@@ -63,6 +65,7 @@ class DirectBase(Transport):
         opened = open_core(create, super().allgather, self.rank, range(self.size))
         self._state, self._arena = opened
         self._core = self._state.handle
+        self._handle = int(ffi.cast("uintptr_t", self._core))
 
     def _neighbours(self) -> Neighbours | None:
         if self._state is None or self._arena is None:
@@ -87,7 +90,7 @@ class DirectBase(Transport):
         if status == lib.HBM_BUSY:
             raise self._reported(state.error(status))
         error = state.error(status) if status not in (failed, *_GONE) else None
-        self._state, self._core, self._arena = None, ffi.NULL, None
+        self._state, self._core, self._handle, self._arena = None, ffi.NULL, 0, None
         state.close()
         if error is not None:
             raise self._reported(error)

@@ -47,3 +47,7 @@ def test_threads_forks_signals_and_careless_ends_do_no_harm(mpirun: Start, mpi: 
 def test_garbage_in_a_control_block_is_an_error_with_a_text(mpirun: Start) -> None:
     found = mpirun(PROGRAMS / "garbage.py", 2)
     assert found.output.count("; the communicator is unusable now") == 12, found.output
+
+
+def test_methods_in_c_take_arguments_as_python_does_and_keep_no_reference(mpirun: Start) -> None:
+    assert mpirun(PROGRAMS / "methods.py", 2).output.count("called in all ways") == 2

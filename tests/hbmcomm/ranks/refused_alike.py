@@ -138,6 +138,7 @@ def _arguments(signature: inspect.Signature) -> list[tuple[str, str]]:
 if __name__ == "__main__":
     refused_alike("direct")
     refused_alike_together("direct")
+    signatures_are_mpi4pys("direct")
     for each in ("mpi", "pickle"):
         signatures_are_mpi4pys(each)
         refused_alike(each)

@@ -122,12 +122,15 @@ void test_refused(UNUSED uint64_t seed, UNUSED double seconds)
     hbm_call call = {.operation = HBM_BARRIER};
     CHECK(hbm_run(NULL, &call) == HBM_UNREADABLE, "NULL is a communicator");
     CHECK(hbm_run(comm, NULL) == HBM_UNREADABLE, "NULL is a call");
-    CHECK(hbm_barrier(NULL) == HBM_UNREADABLE && hbm_bcast(NULL, 0, 0) == HBM_UNREADABLE
-              && hbm_blocks(NULL, HBM_GATHER, 0, 0, 0) == HBM_UNREADABLE
-              && hbm_reduce(NULL, HBM_REDUCE, 0, 0, HBM_SUM, 0) == HBM_UNREADABLE,
-          "NULL is a communicator to a call on arrays");
-    CHECK(hbm_bcast(comm, 0, 1) == HBM_UNREADABLE && hbm_bcast(comm, 0, -1) == HBM_UNREADABLE,
-          "there is a root beyond the last rank");
+    CHECK(hbm_barrier(NULL) == HBM_UNREADABLE, "NULL is a communicator");
+    CHECK(hbm_start_once(NULL, &call, 1) == HBM_UNREADABLE, "NULL is a communicator");
+    for (int operation = HBM_BCAST; operation < HBM_FOREIGN; operation++) {
+        hbm_call read;
+        CHECK(!hbm_read_call(NULL, operation, 0, 0, HBM_SUM, 0, &read), "NULL is a communicator");
+        for (int root = -1; root <= 1; root += 2)
+            CHECK(!hbm_read_call(comm, operation, 0, 0, HBM_SUM, root, &read),
+                  "rank %d is the root", root);
+    }
     for (int size = -1; size <= 0; size++)
         CHECK(!hbm_open(&(hbm_setup){.size = size}), "there is a group of %d ranks", size);
     CHECK(!hbm_open(&(hbm_setup){.size = MAX_RANKS + 1}), "there is a group too large");

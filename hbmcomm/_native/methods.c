@@ -1,0 +1,343 @@
+/* Collectives as methods in C: calls on plain NumPy arrays reach the core without a line of Python.
+
+   A method stands for one of mpi4py's functions and has its signature; calls that do not fit it get
+   their error from that function. `self._handle` is the address of the core's state; 0: there is
+   none. A call that the core did not do goes on in self._again(status, name, argument, ...), and one
+   that it did not complete at once in self._started(request, status or operation, name, argument,
+   ...).
+
+   No other file of the core knows Python. This one uses the stable ABI of Python 3.11; vectorcall
+   is part of it from 3.12 on, and works alike in 3.11. */
+#undef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+#include <stddef.h>
+#include <structmember.h>
+
+#include "layout.h"
+
+#ifndef Py_TPFLAGS_HAVE_VECTORCALL
+#define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
+#endif
+#define IS_COUNT_OF_ARGUMENTS (~((size_t)1 << (8 * sizeof(size_t) - 1)))
+#define MOST 5 /* parameters, with self */
+#define MOST_REDUCTIONS 32
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *(*call)(PyObject *, PyObject *const *, size_t, PyObject *);
+    PyObject *function, *name, *qualified, *module, *doc, *call_name;
+    PyObject *request; /* a class, or None: it does the call */
+    PyObject *parameters[MOST], *defaults[MOST]; /* a default is NULL where there is none */
+    int count, op, root; /* of parameters; where the last two are, or 0 */
+    int operation;
+} method;
+
+static PyObject *handle_name, *again_name, *started_name, *bound_method;
+static uintptr_t reductions[MOST_REDUCTIONS];
+static int reduction_count;
+
+static PyObject *new_reference(PyObject *object)
+{
+    Py_INCREF(object);
+    return object;
+}
+
+/* ---- arguments ---- */
+
+/* Where the parameter of a name is; names in a program's text are one object with it. */
+static int parameter(const method *m, PyObject *name)
+{
+    for (int i = 0; i < m->count; i++)
+        if (m->parameters[i] == name)
+            return i;
+    for (int i = 0; i < m->count; i++)
+        if (PyUnicode_Compare(m->parameters[i], name) == 0)
+            return i;
+    return -1;
+}
+
+/* Whether a call fits the parameters; `bound` borrows its arguments. */
+static int bind(const method *m, PyObject *const *arguments, Py_ssize_t given, PyObject *names,
+                PyObject **bound)
+{
+    Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+    if (given > m->count)
+        return 0;
+    for (int i = 0; i < m->count; i++)
+        bound[i] = i < given ? arguments[i] : NULL;
+    for (Py_ssize_t k = 0; k < named; k++) {
+        int i = parameter(m, PyTuple_GetItem(names, k));
+        if (i < 0 || bound[i])
+            return 0;
+        bound[i] = arguments[given + k];
+    }
+    for (int i = 0; i < m->count; i++)
+        if (!bound[i] && !(bound[i] = m->defaults[i]))
+            return 0;
+    return 1;
+}
+
+static PyObject *refuse(const method *m, PyObject *const *arguments, Py_ssize_t given,
+                        PyObject *names)
+{
+    PyErr_Clear();
+    Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+    PyObject *positional = PyTuple_New(given), *others = PyDict_New(), *result = NULL;
+    for (Py_ssize_t i = 0; positional && i < given; i++)
+        PyTuple_SetItem(positional, i, new_reference(arguments[i]));
+    int failed = !positional || !others;
+    for (Py_ssize_t k = 0; !failed && k < named; k++)
+        failed = PyDict_SetItem(others, PyTuple_GetItem(names, k), arguments[given + k]);
+    if (!failed)
+        result = PyObject_Call(m->function, positional, others); /* raises its own error */
+    Py_XDECREF(positional);
+    Py_XDECREF(others);
+    return result;
+}
+
+static int root_of(const method *m, PyObject *const *bound)
+{
+    if (!m->root)
+        return 0;
+    long root = PyLong_AsLong(bound[m->root]);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return -1; /* the core refuses it, and `_again` finds out why */
+    }
+    return root > INT_MAX || root < 0 ? -1 : (int)root;
+}
+
+static int reduction_of(const method *m, PyObject *const *bound)
+{
+    for (int i = 0; m->op && i < reduction_count; i++)
+        if ((uintptr_t)bound[m->op] == reductions[i])
+            return i;
+    return -1;
+}
+
+/* ---- calls ---- */
+
+/* Does the call, or starts it for a request; a status, or the number of the operation. */
+static uint64_t run(const method *m, hbm_comm *comm, PyObject *const *bound, PyObject *request)
+{
+    uintptr_t send = m->count > 1 ? (uintptr_t)bound[1] : 0;
+    uintptr_t recv = m->count > 2 ? (uintptr_t)bound[2] : 0;
+    int root = root_of(m, bound), reduction = reduction_of(m, bound);
+    uint64_t status = HBM_UNREADABLE;
+    hbm_call c;
+    Py_BEGIN_ALLOW_THREADS
+    if (hbm_read_call(comm, m->operation, send, recv, reduction, root, &c))
+        status = request ? hbm_start_once(comm, &c, (uintptr_t)request)
+                         : (uint64_t)hbm_run(comm, &c);
+    Py_END_ALLOW_THREADS
+    return status;
+}
+
+/* Takes a reference to `object`; 0 where there is none. */
+static int put(PyObject *tuple, Py_ssize_t *at, PyObject *object)
+{
+    return object && PyTuple_SetItem(tuple, (*at)++, object) == 0;
+}
+
+static PyObject *go_on(const method *m, uint64_t status, PyObject *const *bound, PyObject *request)
+{
+    PyObject *then = PyObject_GetAttr(bound[0], request ? started_name : again_name);
+    PyObject *arguments = then ? PyTuple_New(m->count + 1 + !!request) : NULL, *result = NULL;
+    Py_ssize_t at = 0;
+    int complete = arguments && (!request || put(arguments, &at, new_reference(request)))
+                   && put(arguments, &at, PyLong_FromUnsignedLongLong(status))
+                   && put(arguments, &at, new_reference(m->call_name));
+    for (int i = 1; complete && i < m->count; i++)
+        complete = put(arguments, &at, new_reference(bound[i]));
+    if (complete)
+        result = PyObject_Call(then, arguments, NULL);
+    Py_XDECREF(arguments);
+    Py_XDECREF(then);
+    return result;
+}
+
+static hbm_comm *state_of(PyObject *self)
+{
+    PyObject *handle = PyObject_GetAttr(self, handle_name);
+    hbm_comm *comm = handle ? PyLong_AsVoidPtr(handle) : NULL;
+    Py_XDECREF(handle);
+    return comm;
+}
+
+static PyObject *call(PyObject *self, PyObject *const *arguments, size_t given, PyObject *names)
+{
+    const method *m = (const method *)self;
+    Py_ssize_t positional = (Py_ssize_t)(given & IS_COUNT_OF_ARGUMENTS);
+    PyObject *bound[MOST], *request = NULL, *result = Py_None;
+    if (!bind(m, arguments, positional, names, bound))
+        return refuse(m, arguments, positional, names);
+    hbm_comm *comm = state_of(bound[0]);
+    if (!comm && PyErr_Occurred())
+        return NULL;
+    if (m->request != Py_None && !(request = result = PyObject_CallNoArgs(m->request)))
+        return NULL;
+    uint64_t status = run(m, comm, bound, request);
+    if (status)
+        result = go_on(m, status, bound, request);
+    else
+        Py_INCREF(result);
+    Py_XDECREF(request);
+    return result;
+}
+
+/* method.__call__ */
+static PyObject *call_with_tuple(PyObject *self, PyObject *positional, PyObject *others)
+{
+    PyObject *arguments[2 * MOST] = {0}, *names = NULL, *name, *value, *result;
+    Py_ssize_t given = PyTuple_Size(positional), named = 0, at = 0;
+    if (given + (others ? PyDict_Size(others) : 0) > 2 * MOST)
+        return PyObject_Call(((method *)self)->function, positional, others);
+    for (Py_ssize_t i = 0; i < given; i++)
+        arguments[i] = PyTuple_GetItem(positional, i);
+    if (others && !(names = PyTuple_New(PyDict_Size(others))))
+        return NULL;
+    while (others && PyDict_Next(others, &at, &name, &value)) {
+        PyTuple_SetItem(names, named, new_reference(name));
+        arguments[given + named++] = value;
+    }
+    result = call(self, arguments, (size_t)given, names);
+    Py_XDECREF(names);
+    return result;
+}
+
+/* ---- the type ---- */
+
+static PyObject *bind_instance(PyObject *self, PyObject *instance, PyObject *owner)
+{
+    (void)owner;
+    if (instance)
+        return PyObject_CallFunctionObjArgs(bound_method, self, instance, NULL);
+    return new_reference(self);
+}
+
+static PyObject *describe(PyObject *self)
+{
+    return PyUnicode_FromFormat("<method %U of the core>", ((method *)self)->qualified);
+}
+
+static void drop(PyObject *self)
+{
+    method *m = (method *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject *owned[] = {m->function, m->name, m->qualified, m->module, m->doc, m->call_name,
+                         m->request};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        Py_XDECREF(owned[i]);
+    for (int i = 0; i < MOST; i++) {
+        Py_XDECREF(m->parameters[i]);
+        Py_XDECREF(m->defaults[i]);
+    }
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(method, call), READONLY, NULL},
+    {"__wrapped__", T_OBJECT, offsetof(method, function), READONLY, NULL},
+    {"__name__", T_OBJECT, offsetof(method, name), READONLY, NULL},
+    {"__qualname__", T_OBJECT, offsetof(method, qualified), READONLY, NULL},
+    {"__module__", T_OBJECT, offsetof(method, module), READONLY, NULL},
+    {"__doc__", T_OBJECT, offsetof(method, doc), READONLY, NULL},
+    {0},
+};
+static PyType_Slot slots[] = {
+    {Py_tp_call, call_with_tuple}, {Py_tp_descr_get, bind_instance}, {Py_tp_repr, describe},
+    {Py_tp_dealloc, drop},         {Py_tp_members, members},         {0, NULL},
+};
+static PyType_Spec spec = {
+    .name = "hbmcomm.method",
+    .basicsize = sizeof(method),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .slots = slots,
+};
+
+/* ---- for Python ---- */
+
+static int fill(method *m, PyObject *function)
+{
+    PyObject *code = PyObject_GetAttrString(function, "__code__"), *names = NULL, *count = NULL;
+    PyObject *defaults = PyObject_GetAttrString(function, "__defaults__");
+    if (code) {
+        names = PyObject_GetAttrString(code, "co_varnames");
+        count = PyObject_GetAttrString(code, "co_argcount");
+    }
+    m->name = PyObject_GetAttrString(function, "__name__");
+    m->qualified = PyObject_GetAttrString(function, "__qualname__");
+    m->module = PyObject_GetAttrString(function, "__module__");
+    m->doc = PyObject_GetAttrString(function, "__doc__");
+    m->count = count ? (int)PyLong_AsLong(count) : 0;
+    int complete = names && defaults && m->doc && !PyErr_Occurred() && m->count <= MOST;
+    int with = complete && defaults != Py_None ? (int)PyTuple_Size(defaults) : 0;
+    for (int i = 0; complete && i < m->count; i++) {
+        PyObject *name = m->parameters[i] = new_reference(PyTuple_GetItem(names, i));
+        int k = i - (m->count - with);
+        if (k >= 0)
+            m->defaults[i] = new_reference(PyTuple_GetItem(defaults, k));
+        if (PyUnicode_CompareWithASCIIString(name, "root") == 0)
+            m->root = i;
+        if (PyUnicode_CompareWithASCIIString(name, "op") == 0)
+            m->op = i;
+    }
+    Py_XDECREF(code);
+    Py_XDECREF(names);
+    Py_XDECREF(count);
+    Py_XDECREF(defaults);
+    return complete;
+}
+
+static PyObject *type;
+
+static int prepare(void)
+{
+    PyObject *types = PyImport_ImportModule("types");
+    bound_method = types ? PyObject_GetAttrString(types, "MethodType") : NULL;
+    Py_XDECREF(types);
+    handle_name = PyUnicode_InternFromString("_handle");
+    again_name = PyUnicode_InternFromString("_again");
+    started_name = PyUnicode_InternFromString("_started");
+    if (bound_method && handle_name && again_name && started_name)
+        type = PyType_FromSpec(&spec);
+    return type != NULL;
+}
+
+static int add(PyObject *owner, PyObject *function, int operation, PyObject *name,
+               PyObject *request)
+{
+    method *m = NULL;
+    if (!type && !prepare())
+        return 0;
+    if (!(m = (method *)PyType_GenericAlloc((PyTypeObject *)type, 0)))
+        return 0;
+    m->call = call;
+    m->operation = operation;
+    m->function = new_reference(function);
+    m->call_name = new_reference(name);
+    m->request = new_reference(request);
+    int added = fill(m, function) && PyObject_SetAttr(owner, m->name, (PyObject *)m) == 0;
+    Py_DECREF(m);
+    return added;
+}
+
+void hbm_reductions(const uintptr_t *objects, int count)
+{
+    reduction_count = count < MOST_REDUCTIONS ? count : MOST_REDUCTIONS;
+    memcpy(reductions, objects, sizeof *reductions * (size_t)reduction_count);
+}
+
+int hbm_add_method(uintptr_t owner, uintptr_t function, int operation, uintptr_t name,
+                   uintptr_t request)
+{
+    PyGILState_STATE state = PyGILState_Ensure(); /* cffi has released Python's lock */
+    int added = add((PyObject *)owner, (PyObject *)function, operation, (PyObject *)name,
+                    (PyObject *)request);
+    if (!added)
+        PyErr_Print();
+    PyGILState_Release(state);
+    return added;
+}
