@@ -84,7 +84,7 @@ def test_mpi4pys_own_tests_pass(
     found = mpirun(
         *(PROGRAM, ranks, str(folder), transport, *modules),
         mpi=mpi,
-        timeout=1500.0 if ALL else 150.0,
+        timeout=1500.0 if ALL else 280.0,
     )
     print(found.output)
     counts = re.search(COUNTS.format(transport=transport, ranks=ranks), found.output, re.MULTILINE)

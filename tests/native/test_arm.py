@@ -94,7 +94,7 @@ def test_core_on_arm(cpu: str, test: str, program: Path) -> None:
 @pytest.mark.parametrize(
     ("cflags", "test"),
     [
-        ("-mcpu=neoverse-v1 -Ofast -ffast-math", "kernels"),
+        pytest.param("-mcpu=neoverse-v1 -Ofast -ffast-math", "kernels", marks=pytest.mark.rare),
         pytest.param("-mcpu=neoverse-v1 -O3", "reductions", marks=pytest.mark.rare),
         pytest.param("-march=armv8.3-a -O3", "kernels", marks=pytest.mark.rare),
         pytest.param("-mcpu=a64fx -ffast-math", "optimizers", marks=pytest.mark.rare),

@@ -19,6 +19,7 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
+@pytest.mark.rare
 def test_the_cost_of_a_call_grows_with_the_levels_of_the_machine_not_with_its_ranks(
     counting: Path,
 ) -> None:

@@ -25,6 +25,7 @@ def schema(name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.rare  # it draws every stored campaign
 def test_every_made_part_is_what_invoke_docs_would_write(tmp_path: Path) -> None:
     shutil.copytree(DOCS, tmp_path / "docs")
     shutil.copy(DOCS.parent / "README.md", tmp_path)

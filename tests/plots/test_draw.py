@@ -48,6 +48,7 @@ def test_every_figure_in_every_format_and_every_table_twice(drawn: list[Path]) -
     assert set(drawn[0].parent.iterdir()) == set(drawn)
 
 
+@pytest.mark.rare
 def test_the_same_bytes_in_other_processes_folders_hours_and_locales(
     campaign_folder: Path,
     drawn: list[Path],

@@ -12,7 +12,7 @@ PROGRAMS = Path(__file__).parent / "ranks"
 pytestmark = pytest.mark.ranks
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.rare), 3])
 def test_ranks_that_call_different_things_all_get_an_error_that_names_both(
     mpirun: Start, ranks: int
 ) -> None:

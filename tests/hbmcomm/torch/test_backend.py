@@ -17,13 +17,14 @@ pytestmark = [pytest.mark.ranks]
 Start = Callable[..., Any]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.rare)])
 def test_every_operation_gives_the_right_result_for_every_type(
     ranks: int, torch_ranks: Start
 ) -> None:
     assert torch_ranks("operations", ranks).right() == ["right\n"] * ranks
 
 
+@pytest.mark.rare
 def test_four_groups_serve_two_threads_at_once_in_order(torch_ranks: Start) -> None:
     assert torch_ranks("at_once", 2, "1", "300").right() == ["right\n"] * 2
 
@@ -31,9 +32,9 @@ def test_four_groups_serve_two_threads_at_once_in_order(torch_ranks: Start) -> N
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("late", "longer than its timeout of 1000 ms on rank"),
+        pytest.param("late", "longer than its timeout of 1000 ms on rank", marks=pytest.mark.rare),
         ("dead", "rank 2 died"),
-        ("left", "rank 2 has left"),
+        pytest.param("left", "rank 2 has left", marks=pytest.mark.rare),
     ],
 )
 def test_a_rank_that_does_not_come_is_named_within_two_seconds(

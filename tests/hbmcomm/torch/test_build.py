@@ -106,6 +106,7 @@ def test_a_compiler_that_fails_is_reported_whatever_a_killed_build_has_left(
     assert not (folder / "complete").exists()
 
 
+@pytest.mark.rare
 def test_a_build_that_was_killed_is_made_again(build: ModuleType) -> None:
     killed = _start("killed", 1)
     assert killed.communicate()[0] == "" and killed.returncode < 0

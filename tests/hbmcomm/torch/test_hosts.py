@@ -17,10 +17,12 @@ def test_two_hosts_of_two_and_one_ranks_do_every_operation(torch_ranks: Start) -
     assert torch_ranks("hosts", 3, "0,1,0", "operations").right() == ["right\n"] * 3
 
 
+@pytest.mark.rare
 def test_a_subgroup_uses_memory_within_a_host_and_gloo_between_hosts(torch_ranks: Start) -> None:
     assert torch_ranks("hosts", 3, "0,0,1", "subgroups").right() == ["right\n"] * 3
 
 
+@pytest.mark.rare
 def test_a_rank_that_dies_is_named_on_its_host_and_ends_calls_on_others(
     torch_ranks: Start,
 ) -> None:
@@ -66,6 +68,7 @@ def test_groups_work_at_once_between_hosts_with_networks_of_their_own(
     assert all(output.endswith("right\n") for output in found.right())
 
 
+@pytest.mark.rare
 def test_ranks_of_one_host_share_memory_though_their_networks_are_apart(
     namespaces: list[str], torch_ranks: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

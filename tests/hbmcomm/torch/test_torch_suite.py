@@ -54,6 +54,7 @@ def test_torchs_own_tests_pass(built: None, ranks: int, least: int, patterns: li
     assert int(counts[1]) >= least
 
 
+@pytest.mark.rare
 def test_tensors_and_networks_sharded_over_a_mesh_give_what_one_process_gives(
     torch_ranks: Callable[..., Any],
 ) -> None:

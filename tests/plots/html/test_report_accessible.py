@@ -62,7 +62,13 @@ def dress(page: Any, width: int, scheme: str) -> None:
     prefer(page, scheme)
 
 
-@pytest.mark.parametrize("opened", [False, True], ids=["closed", "with the samples open"])
+@pytest.mark.parametrize(
+    "opened",
+    [
+        pytest.param(False, id="closed", marks=pytest.mark.rare),
+        pytest.param(True, id="with the samples open"),
+    ],
+)
 @pytest.mark.parametrize(
     ("width", "scheme"), [pytest.param(1400, "light", marks=pytest.mark.rare), (400, "dark")]
 )

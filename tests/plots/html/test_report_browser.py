@@ -68,6 +68,7 @@ def test_nothing_overflows_sideways(page: WebDriver, width: int) -> None:
     assert wide <= seen <= width
 
 
+@pytest.mark.rare
 def test_the_tab_key_reaches_every_scrolling_table(page: WebDriver) -> None:
     page.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
     wanted = {

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.environments.profiles import Machine
 
-pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)]
 
 PROGRAM = Path(__file__).parent / "ranks" / "confined.py"
 QUADRANT = Machine(cpus="0-1", mems="0,4", dax=(), uid=1000, gid=1000)

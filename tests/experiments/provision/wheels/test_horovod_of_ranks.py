@@ -24,12 +24,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.rare
 def test_an_mpi_without_a_compiler_goes_without(root: Path) -> None:
     lines: list[str] = []
     horovod_of_ranks.ensure(FLAVOUR, lines.append, root)
     assert len(lines) == 1 and lines[0].startswith(f"horovod is left out for {FLAVOUR}: ")
 
 
+@pytest.mark.rare
 def test_a_source_that_pip_cannot_have_is_named_with_what_to_do(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -40,6 +42,7 @@ def test_a_source_that_pip_cannot_have_is_named_with_what_to_do(
     assert not (mpi.prefix(FLAVOUR, root) / HOROVOD_FOLDER).exists()
 
 
+@pytest.mark.rare
 def test_what_is_there_stays(root: Path) -> None:
     built, lines = mpi.prefix(FLAVOUR, root) / HOROVOD_FOLDER, []
     built.mkdir()

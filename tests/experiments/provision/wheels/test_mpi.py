@@ -22,6 +22,7 @@ def test_into_the_environment_of_an_mpi_go_pinned_versions_only() -> None:
     )
 
 
+@pytest.mark.rare
 def test_what_a_caller_needs_beside_is_installed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +71,7 @@ def test_an_environment_that_pip_cannot_make_ends_in_its_words(
         mpi.ensure(flavour, lambda line: None, root=tmp_path)
 
 
+@pytest.mark.rare
 def test_two_processes_do_not_make_one_environment_at_once(tmp_path: Path, flavour: str) -> None:
     makes = (
         "from experiments.provision.wheels import mpi\n"
