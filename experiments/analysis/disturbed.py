@@ -63,5 +63,7 @@ def _counted(launch: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _load(launch: Mapping[str, Any]) -> str:
-    before, after = _counted(launch)[0]["disturbance"]["load"]
-    return "" if before is None else f" (load average {before:.1f} before, {after:.1f} after)"
+    loads = _counted(launch)[0]["disturbance"]["load"]
+    if len(loads) != 2 or None in loads:
+        return ""
+    return " (load average {:.1f} before, {:.1f} after)".format(*loads)

@@ -194,7 +194,7 @@ def awake(launches: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]
     for launch in launches:
         ranks = launch.get("ranks", []) if launch.get("company") else []
         for waited in (rank["asleep"] for rank in ranks if "asleep" in rank):
-            if waited["seconds"] > 0:
+            if waited.get("seconds", 0) > 0:
                 name = (launch["launch"]["arm"], launch["launch"]["mpi"])
                 found[name] = max(found.get(name, 0.0), waited["cpu"] / waited["seconds"])
     return found

@@ -48,7 +48,7 @@ def bench_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     launch = schedule(asked, 1)[0].launches[0]
     out = tmp_path_factory.mktemp("results") / "bench"
     header = {"name": "bench", "experiment": asked.to_dict(), "seed": 1, "machine": {}}
-    store.create(out, header | {"schedule": [{"launches": [launch.name]}]})
+    store.create(out, header | {"schedule": [{"block": 0, "launches": [launch.name]}]})
     rng = np.random.default_rng(1)
     cells, samples = [], {}
     for number, cell in enumerate(launch.plan):

@@ -239,7 +239,9 @@ def test_a_wrong_result_of_a_peer_is_reported_and_not_counted(
     launch = launch_of("openmpi,pickle")
     folder = tmp_path / "bench"
     header = {"name": "bench", "experiment": asked("openmpi,pickle").to_dict(), "seed": 1}
-    store.create(folder, header | {"schedule": [{"launches": [launch.name]}], "machine": {}})
+    store.create(
+        folder, header | {"schedule": [{"block": 0, "launches": [launch.name]}], "machine": {}}
+    )
     with store.incoming(folder, launch.name) as place:
         (place / "launch.json").write_text(json.dumps(launch.to_dict()))
         mpirun(SABOTAGED, 2, str(place), env={"SABOTAGE": "pickled"})

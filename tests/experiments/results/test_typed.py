@@ -142,6 +142,9 @@ def test_the_campaign_that_is_changed_below_is_accepted() -> None:
         (JSON, ("company",), 5, "company holds 5, and must be a list"),
         (JSON, ("environment",), {"hosts": []}, "environment lacks versions"),
         (JSON, ("environment", "versions"), {f"mpi{ESCAPE}": "5"}, "which is no line of text"),
+        (JSON, ("ranks", 0, "asleep"), {"seconds": 1.0}, "ranks[0].asleep lacks cpu"),
+        (JSON, ("ranks", 0, "asleep"), {"cpu": 1.0}, "ranks[0].asleep lacks seconds"),
+        (JSON, ("ranks", 0, "asleep"), {"cpu": 1, "seconds": -1}, "asleep.seconds holds -1"),
         (FAILED, ("launch",), [1], "launch holds [1], and must be a table"),
         (FAILED, ("launch", "ranks"), "2", "launch.ranks holds '2', and must be a whole number"),
         (FAILED, ("launch", "arm"), {}, "launch.arm holds {}, and must be text"),
@@ -190,6 +193,21 @@ def test_a_rank_may_take_no_time_where_others_take_some() -> None:
         key = json.loads((folder / JSON).read_text())["cells"][0]["samples"]
         change_samples(folder, packed(**arrays | {key: arrays[key] * [0, 1]}))
         assert isinstance(read(folder), Campaign)
+
+
+@pytest.mark.parametrize("load", [[], [0.5], [None, 0.5], [0.5, None], [None, None], [9.0, 9.0]])
+def test_a_rank_may_lack_what_it_did_between_turns_and_the_load(load: list[Any]) -> None:
+    with campaign() as folder:
+        change_json(folder / JSON, ("company",), [LAUNCH, "0000-host"])
+        change_json(folder / JSON, ("ranks", 0, "asleep"), {})
+        numbers = {"seconds": 1.0, "busy": 1.0, "stolen": 1.0, "own": 0.0}
+        switches = {"voluntary": 0, "involuntary": 0}
+        for rank in (0, 1):
+            counted = numbers | switches | {"load": load}
+            change_json(folder / JSON, ("ranks", rank, "disturbance"), counted)
+        found = read(folder)
+        assert isinstance(found, Campaign)
+        assert any("a hypervisor kept CPUs" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize("digest", ["", "debian@sha256:" + "0" * 64])
