@@ -31,6 +31,7 @@ NEED_A_KERNEL = {
     "claims_and_forks": "QEMU refuses robust lists",
     "departures": "QEMU refuses robust lists",
     "kills": "QEMU has no ptrace",
+    "offers": "QEMU has no process_vm_readv",
     "heap": "MADV_REMOVE does nothing, and reports success",
     "heap_threads": "MADV_REMOVE does nothing, and reports success",
     "refusals": "MADV_REMOVE does nothing, and reports success",
