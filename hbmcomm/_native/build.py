@@ -44,7 +44,7 @@ ffibuilder.cdef('extern "Python" int hbm_heap_grows(void *, uint64_t, uint64_t);
 ffibuilder.set_source(
     "hbmcomm._native._core",
     '#include "layout.h"',
-    sources=[str(path) for path in (HERE / "methods.c", *sorted(HERE.glob("*/*.c")))],
+    sources=[str(path) for path in sorted((*HERE.glob("[!_]*.c"), *HERE.glob("*/*.c")))],
     depends=[str(path) for path in (HERE / "build.py", *HERE.glob("*.h"), *HERE.glob("*/*.h"))],
     include_dirs=[str(HERE)],
     extra_compile_args=flags(sysconfig.get_platform()),

@@ -54,7 +54,10 @@ def measured(folder: Path, docker: StandIn) -> pd.DataFrame:
     )
     asked = replace(asked, factors=factors)
     blocks = schedule(asked, 1)
-    plan = [{"launches": [launch.to_dict() for launch in block.launches]} for block in blocks]
+    plan = [
+        {"block": block.number, "launches": [launch.name for launch in block.launches]}
+        for block in blocks
+    ]
     store.create(
         folder, {"name": "quick", "experiment": asked.to_dict(), "seed": 1, "schedule": plan}
     )

@@ -172,10 +172,10 @@ def test_a_foreign_base_that_is_not_debian_is_reported_by_its_name(
     shown = 'ID=other\\nPRETTY_NAME="Other Linux 1"\\n'
     recipe = f"FROM {image.tag}\nUSER 0\nRUN printf '{shown}' >/usr/lib/os-release\n"
     asked = {"fileobj": io.BytesIO(recipe.encode()), "tag": "hbmcomm-test:other", "rm": True}
-    engine.images.build(**asked)
+    other, _ = engine.images.build(**asked)
     try:
         with pytest.raises(ImageBuildFailed, match="this base is Other Linux 1: add --base"):
-            disk.ensure(engine, replace(image, base="hbmcomm-test:other"))
+            disk.ensure(engine, replace(image, base="hbmcomm-test:other", base_id=str(other.id)))
     finally:
         engine.images.remove("hbmcomm-test:other")
 
