@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.cluster.states import GONE, State, described, waiting
+from experiments.model import plain_file
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables
 from experiments.processes.captured import Ended, captured
@@ -16,6 +17,7 @@ ASK, ASK_LATER, SHARE = 1.0, 15.0, 0.1
 since the job was submitted or began."""
 SILENT = 120.0  # seconds without an answer of Slurm after which a job is no longer followed
 ENDING = 60.0  # seconds in which a job that was cancelled ends
+MOST = 2**24  # bytes of a log that one look reads
 
 
 def submit(script: str) -> str:
@@ -109,9 +111,10 @@ class _Tail:
 
     def look(self) -> None:
         """Pass on what is new."""
-        with contextlib.suppress(FileNotFoundError), self._path.open("rb") as file:
+        nothing_yet = contextlib.suppress(FileNotFoundError, ValueError)  # or no plain file
+        with nothing_yet, plain_file.opened(self._path) as file:
             file.seek(self._at)
-            if new := file.read():
+            if new := file.read(MOST):
                 self._at += len(new)
                 self._show(new.decode(errors="replace"))
 

@@ -1,12 +1,40 @@
 """Reads files that someone else may have made: nothing but a plain file of a bounded size."""
 
+import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 NO_WAIT = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 """The flags of an open() that does not wait for the writer of a pipe."""
+
+
+@contextlib.contextmanager
+def opened(path: Path, follow: bool = False) -> Iterator[BinaryIO]:
+    """A file to read from.
+
+    Args:
+        follow: whether the path may be a link: one of the user's own.
+
+    Raises:
+        ValueError: it is a link, a device, a pipe or a folder.
+        OSError: it cannot be opened.
+    """
+    if path.is_symlink() and not follow:
+        raise ValueError("it is a link, and not a plain file")
+    try:
+        descriptor = os.open(path, NO_WAIT | (0 if follow else os.O_NOFOLLOW))
+    except OSError as error:
+        if error.errno not in (errno.ENXIO, errno.ELOOP):  # a socket; a link since
+            raise
+        raise ValueError("it is not a plain file") from error
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is not a plain file")
+        yield file
 
 
 def read(path: Path, most: int, follow: bool = False, cut: bool = False) -> bytes:
@@ -21,22 +49,12 @@ def read(path: Path, most: int, follow: bool = False, cut: bool = False) -> byte
         ValueError: it is a link, a device, a pipe or a folder, or has more bytes.
         OSError: it cannot be read.
     """
-    if path.is_symlink() and not follow:
-        raise ValueError("it is a link, and not a plain file")
-    try:
-        descriptor = os.open(path, NO_WAIT | (0 if follow else os.O_NOFOLLOW))
-    except OSError as error:
-        if error.errno not in (errno.ENXIO, errno.ELOOP):  # a socket; a link since
-            raise
-        raise ValueError("it is not a plain file") from error
-    with os.fdopen(descriptor, "rb") as file:
-        state = os.fstat(file.fileno())
-        if not stat.S_ISREG(state.st_mode):
-            raise ValueError("it is not a plain file")
+    with opened(path, follow) as file:
+        size = os.fstat(file.fileno()).st_size
         if cut:
-            file.seek(max(0, state.st_size - most))
+            file.seek(max(0, size - most))
             return file.read(most)
-        content = file.read(most + 1) if state.st_size <= most else None
+        content = file.read(most + 1) if size <= most else None
     if content is None or len(content) > most:
         raise ValueError(f"it has more than {most} bytes")
     return content
