@@ -1,7 +1,8 @@
 """The bare host: ranks by mpiexec of the project's own environment, or by a program of ours."""
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from experiments.environments.mpi.mpiexec import mpiexec
@@ -14,6 +15,25 @@ MODULE = ("-P", "-m", PROGRAM)
 """Python's words for the harness. Without -P it first imports from the folder that it starts in,
 where any user may write: the driver's may be /tmp, and srun takes /tmp for one that a node lacks.
 """
+OVER = 'mount --all --fstab "$1"; shift; exec "$@"'
+"""For a shell with a list of copies, and what runs once each is mounted over its file."""
+
+
+def over_copies(process: Process, listed: Path) -> Process:
+    """A command that sees copies in the place of files, in a mount namespace of its own.
+
+    A user other than root mounts as root of a user namespace, and is itself again in another one.
+
+    Args:
+        listed: as fstab(5) has it.
+    """
+    before, script = ["unshare", "--mount", "--propagation=private"], OVER
+    if user := os.geteuid():
+        before.append("--map-root-user")
+        own = f"unshare --map-user={user} --map-group={os.getegid()}"
+        script = script.replace("exec", f"exec {own}")
+    words = (*before, "/bin/sh", "-ec", script, "sh", str(listed), *process.argv)
+    return replace(process, argv=words)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""The image as a folder: programs that run it without an engine.
+"""The image without an engine: programs that run its files, from its layers or from a copy.
 
 None of them filters a system call or grants privileges: they have no profile.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,9 +18,12 @@ from experiments.processes.tracking import MARK
 PASSED = "APPTAINERENV_"
 """What a variable's name begins with that is meant for Apptainer's container; --env splits at
 commas."""
+UNSHARE = ("unshare", "--mount", "--propagation=private")
 FORGOTTEN = ("[!H]*", "H[!B]*")
 """Which of the host's variables ranks in Charliecloud do not see: all, but those that begin with
 HB, among which is the mark by which a driver finds what it started."""
+OVERLAY = 'cd "$1"; mount -t overlay -o "$2" overlay "$3"; cd /'
+"""For a shell with the folder where the layers' names begin, the option of the mount, and where."""
 ENTER = "; ".join(
     (
         "tree=$1 user=$2",
@@ -43,9 +46,12 @@ class Tree:
 
     Attributes:
         flavour: the MPI, one of MPIS.
-        tree: the folder that holds the image, and prefix of the environment in it.
+        tree: the folder that holds the image, or on which its layers are mounted.
+        prefix: of the environment in it.
         variables: for the ranks, beside what the MPI needs.
         root: whether the driver is root; its ranks then run as another user.
+        layers: a folder and the names of the image's layers in it, as an overlay's option; empty
+            where the tree is a copy.
     """
 
     flavour: str
@@ -55,6 +61,14 @@ class Tree:
     machine: Machine
     variables: Mapping[str, str] = field(default_factory=dict)
     root: bool = False
+    layers: tuple[str, str] | None = None
+
+    def over_layers(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """A command in a mount namespace of its own, in which the layers are the tree."""
+        if self.layers is None:
+            return tuple(argv)
+        script = f'{OVERLAY}; shift 3; exec "$@"'
+        return (*UNSHARE, "/bin/sh", "-ec", script, "sh", *self.layers, str(self.tree), *argv)
 
     def harness(self, launch: Launch) -> tuple[list[str], dict[str, str]]:
         """The command that runs the harness inside, and the variables of its ranks."""
@@ -87,7 +101,7 @@ class Apptainer(Tree):
             *ranks,
         ]
         seen = {f"{PASSED}{name}": value for name, value in variables.items()}
-        return Process(tuple(argv), seen)
+        return Process(self.over_layers(argv), seen)
 
 
 class Charliecloud(Tree):
@@ -115,7 +129,8 @@ class Charliecloud(Tree):
             "--",
             *ranks,
         ]
-        return Process(tuple(argv), {"USER": "hbmcomm"})  # ch-run does not start without one
+        user = {"USER": "hbmcomm"}  # ch-run does not start without one
+        return Process(self.over_layers(argv), user)
 
 
 class Userland(Tree):
@@ -134,9 +149,7 @@ class Userland(Tree):
         ranks, variables = self.harness(launch)
         seen = {**variables, "HOME": "/tmp"}
         argv = [
-            "unshare",
-            "--mount",
-            "--propagation=private",
+            *UNSHARE,
             *(() if self.root else ("--map-root-user",)),
             *("/bin/sh", "-ec", ENTER, "sh"),
             str(self.tree),
@@ -145,4 +158,4 @@ class Userland(Tree):
             *(f"{name}={value}" for name, value in sorted(seen.items())),
             *ranks,
         ]
-        return Process(tuple(argv))
+        return Process(self.over_layers(argv))

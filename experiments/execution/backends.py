@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import docker
@@ -25,10 +26,11 @@ from experiments.model.errors import Missing
 from experiments.model.experiment import Experiment
 from experiments.model.systems.fusion import HOROVODS
 from experiments.processes import executables
-from experiments.provision import podman
+from experiments.provision import podman, reference_files
 from experiments.provision.engines import engine
-from experiments.provision.images import image, unpacked
+from experiments.provision.images import image, layers, unpacked
 from experiments.provision.images.image import Image
+from experiments.provision.images.layers import Layers
 from experiments.provision.wheels import horovod_of_ranks, mpi, torch_of_ranks
 
 RUNTIMES = {
@@ -47,6 +49,10 @@ class Backends:
         clients: of the engines, by the environments of this machine that they run.
         images: by environment and MPI.
         guests: of emulated machines, by machine and MPI.
+        layers: of the images, by MPI: arms over an image's files without an engine run from them.
+        files: {MPI: what ranks on the host map code from}; each launch of the reference has copies.
+        own_files: {MPI: why the reference runs from the files themselves}.
+        copied: {MPI: why its image is unpacked for these arms, and not mounted}.
         missing: {name of an environment or MPI: why it is left out}.
         hosts: the emulated hosts, which are up until the campaign ends.
     """
@@ -54,6 +60,10 @@ class Backends:
     clients: dict[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
     images: dict[tuple[EnvironmentId, str], Image] = field(default_factory=dict)
     guests: dict[tuple[str, str], Guest] = field(default_factory=dict)
+    files: dict[str, tuple[Path, ...]] = field(default_factory=dict)
+    own_files: dict[str, str] = field(default_factory=dict)
+    layers: dict[str, Layers] = field(default_factory=dict)
+    copied: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     hosts: Hosts | None = None
 
@@ -103,6 +113,9 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
                 torch_of_ranks.ensure(flavour, stages.say)
                 if set(HOROVODS) & set(experiment.factors.transports):
                     horovod_of_ranks.ensure(flavour, stages.say)
+    if experiment.launches.aa_pair and BARE_HOST in experiment.launches.environments:
+        for flavour in present:
+            _find_files(found, flavour, request, stages)
     with contextlib.ExitStack() as stack:
         preparation = _Preparation(found, request, present, experiment.uses_torch, stages, stack)
         for environment in experiment.launches.environments:
@@ -113,6 +126,18 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
                     raise
                 found.missing[str(environment)] = f"left out, {lack}"
         yield found
+
+
+def _find_files(found: Backends, flavour: str, request: Request, stages: Stages) -> None:
+    """What the reference maps code from, which each of its launches gets fresh copies of."""
+    if request.python:
+        found.own_files[flavour] = "a site provides them"
+        return
+    try:
+        with stages.stage(f"{flavour} files of the reference"):
+            found.files[flavour] = reference_files.mapped(flavour, mpi.prefix(flavour))
+    except reference_files.NotCopied as reason:
+        found.own_files[flavour] = str(reason)
 
 
 @dataclass
@@ -134,10 +159,12 @@ class _Preparation:
             self.found.clients[environment] = self._reach(environment.kind)
             self._keep(environment, self._built if environment == DOCKER else self._brought)
         elif environment.kind in RUNTIMES:
-            self._unpack(environment, environment.kind)
+            self._find_runtime(environment.kind)
+            self._keep(environment, self._mounted)
         elif environment.on_hosts:
             if environment.container:
-                self._unpack(environment, environment.container)
+                self._find_runtime(environment.container)
+                self._keep(environment, self._unpacked)
             if self.found.hosts is None:
                 with self.stages.stage(f"{environment.hosts} emulated hosts"):
                     made = hosts.up(environment.hosts, environment.rate)
@@ -153,14 +180,12 @@ class _Preparation:
     def _keep(self, environment: EnvironmentId, image_of: Callable[[str], Image]) -> None:
         self.found.images |= {(environment, flavour): image_of(flavour) for flavour in self.mpis}
 
-    def _unpack(self, environment: EnvironmentId, runtime: str) -> None:
-        """The image as a folder, for a runtime that is there."""
+    def _find_runtime(self, runtime: str) -> None:
         program, package = RUNTIMES[runtime]
         if executables.find(program) is None:
             raise engine.EngineMissing(
                 f"{program} is not installed", f"apt-get install -y {package}"
             )
-        self._keep(environment, self._unpacked)
 
     def _built(self, flavour: str) -> Image:
         """In Docker, made once."""
@@ -183,6 +208,16 @@ class _Preparation:
         with self.stages.stage(f"{flavour} image in podman"):
             podman.bring(self._reach("docker"), target, found, self.stages.say)
         return found
+
+    def _mounted(self, flavour: str) -> Image:
+        """The image, and its layers; or the same as a folder, where they cannot be had."""
+        found = self._built(flavour)
+        if flavour not in self.found.layers | self.found.copied:
+            try:
+                self.found.layers[flavour] = layers.of(self._reach("docker"), found)
+            except layers.Unshared as reason:
+                self.found.copied[flavour] = str(reason)
+        return self._unpacked(flavour) if flavour in self.found.copied else found
 
     def _unpacked(self, flavour: str) -> Image:
         """The image, and the same as a folder."""

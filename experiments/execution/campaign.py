@@ -138,7 +138,7 @@ def _measure(campaign: Campaign, found: Backends, lock: FolderLock, stages: Stag
         elif each.on_cluster and (nodes := os.environ.get("SLURM_JOB_NODELIST")):
             gone[each] = Daemons(nodes).gone
     owner, commands = passthrough.owner(), Commands(campaign, found)
-    context = LaunchContext(out, commands, owner, found.clients, gone)
+    context = LaunchContext(out, commands, owner, found.clients, gone, found.files)
     title, launches = campaign.experiment.title, len(campaign.launches)
     stages.say(f"measuring {title!r} into {out}: {launches} launches")
     try:

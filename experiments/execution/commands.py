@@ -15,7 +15,7 @@ from experiments.environments.cluster.contained import Contained
 from experiments.environments.cluster.hosts import OnHosts
 from experiments.environments.cluster.slurm import Slurm
 from experiments.environments.docker import Docker
-from experiments.environments.host import Host
+from experiments.environments.host import Host, over_copies
 from experiments.environments.mpi.debug_output import asking
 from experiments.environments.process import Command, Process
 from experiments.environments.profiles import Machine
@@ -23,6 +23,7 @@ from experiments.environments.trees import Apptainer, Charliecloud, Userland
 from experiments.environments.vm import Vm
 from experiments.execution.backends import Backends
 from experiments.execution.campaign_file import Campaign
+from experiments.model.arms import is_reference
 from experiments.model.environment import (
     APPTAINER,
     BARE_HOST,
@@ -35,9 +36,9 @@ from experiments.model.environment import (
 from experiments.model.launch import Launch
 from experiments.programs.baselines import launches
 from experiments.programs.external import imb
-from experiments.provision import passthrough, site_python
+from experiments.provision import passthrough, reference_files, site_python
 from experiments.provision.engines import engine
-from experiments.provision.images import image, unpacked
+from experiments.provision.images import image, layers, unpacked
 from experiments.provision.wheels import mpi
 
 Variables = Mapping[str, str]
@@ -72,7 +73,8 @@ class Commands:
             return host.command(launch, folder)
         if where == BARE_HOST:
             host = Host(launch.mpi, prefix, self._cores, variables)
-            return self._of_site(host.command(launch, folder), prefix)
+            made = self._reference(host.command(launch, folder), launch, folder)
+            return self._of_site(made, prefix)
         if self._torch and (where.is_container or where.is_emulated):
             variables |= image.TORCH_VARIABLES  # only an engine gives ranks those of the image
         if where.on_cluster:
@@ -82,11 +84,24 @@ class Commands:
         if where in (DOCKER, PODMAN):
             return self._in_engine(where, launch.mpi, variables).command(launch, folder)
         if where in TREES:
-            tree = unpacked.folder(image.variant(launch.mpi, self._torch))
-            passed = (image.PREFIX, self._cores, self._machine, variables)
-            made = TREES[where](launch.mpi, tree, *passed, root=os.getuid() == 0)
-            return made.command(launch, folder)
+            return self._over_tree(where, launch.mpi, variables).command(launch, folder)
         return self._in_guest(where, launch.mpi, variables).command(launch, folder)
+
+    def _reference(self, made: Process, launch: Launch, folder: Path) -> Process:
+        """Over fresh copies of its files, where each launch of the reference has some."""
+        if not self._found.files.get(launch.mpi) or not is_reference(launch):
+            return made
+        return over_copies(made, folder / reference_files.FOLDER / reference_files.LIST)
+
+    def _over_tree(
+        self, where: EnvironmentId, flavour: str, variables: Variables
+    ) -> Userland | Charliecloud | Apptainer:
+        """The image without an engine: its layers, or a copy where they cannot be had."""
+        tree, mounted = unpacked.folder(image.variant(flavour, self._torch)), None
+        if shared := self._found.layers.get(flavour):
+            tree, mounted = layers.mount_point(), (str(shared.folder), shared.option)
+        passed = (image.PREFIX, self._cores, self._machine, variables, os.getuid() == 0, mounted)
+        return TREES[where](flavour, tree, *passed)
 
     def _prefix(self, flavour: str, contained: Contained | None = None) -> Path:
         """Prefix of the launcher; ranks without a container have the site's, where there is one."""

@@ -13,7 +13,8 @@ from typing import Any
 import docker
 
 from experiments.emulation import description
-from experiments.execution.backends import Backends
+from experiments.execution.backends import RUNTIMES, Backends
+from experiments.model.environment import DOCKER, EnvironmentId
 from experiments.model.experiment import Experiment
 from experiments.model.launch import FORMAT
 from experiments.provision.engines import engine
@@ -23,6 +24,10 @@ from experiments.provision.qemu import qemu_binary
 from experiments.provision.wheels import mpi
 
 NAME = "environment.json"
+SHARED = "layers"
+"""Files of an arm that are those of Docker's containers: the same inodes."""
+FRESH = "copies"
+"""Files of a reference of which each launch has fresh copies."""
 
 
 def recorded(experiment: Experiment, found: Backends) -> dict[str, Any]:
@@ -35,13 +40,27 @@ def recorded(experiment: Experiment, found: Backends) -> dict[str, Any]:
             "base_digest": each.base_digest,
             "python": each.python,
             "inputs": each.inputs,
+            "files": _files(environment, flavour, found),
         }
     return {
         "containers": containers,
+        "reference_files": {
+            flavour: found.own_files.get(flavour, FRESH)
+            for flavour in (*found.files, *found.own_files)
+        },
         "engines": {name: engine.parts(client) for name, client in found.engines.items()},
         "emulated": emulated(experiment, found),
         "missing": [f"{name}: {why}" for name, why in found.missing.items()],
     }
+
+
+def _files(environment: EnvironmentId, flavour: str, found: Backends) -> str:
+    """SHARED, or why an arm's files are other inodes than those of Docker's containers."""
+    if environment == DOCKER or (environment.kind in RUNTIMES and flavour in found.layers):
+        return SHARED
+    if environment.kind in RUNTIMES:
+        return found.copied[flavour]
+    return f"{environment} keeps files of its own"
 
 
 def emulated(experiment: Experiment, found: Backends) -> dict[str, Any]:

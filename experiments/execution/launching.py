@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,11 @@ from experiments.analysis import metadata_diff, mpi_transport_log
 from experiments.environments.process import Command
 from experiments.jobs.execute import MachineGone, execute
 from experiments.jobs.failures import LaunchFailed, failed
+from experiments.model.arms import is_reference
 from experiments.model.environment import APPTAINER, DOCKER, PODMAN, USERLAND, EnvironmentId
 from experiments.model.launch import Launch
 from experiments.processes import logs
+from experiments.provision import reference_files
 from experiments.results import store
 
 RESUME = "--resume goes on from here"
@@ -41,6 +43,7 @@ class LaunchContext:
         clients: engines' clients, for environments that answer with a container.
         gone: by environment, a function: why a machine is gone that its launches run on, "" while
             all are there; given the seconds for which a launch has not got on.
+        files: by MPI, what each launch of the reference gets fresh copies of.
         advice: what to do about a launch that failed, as an error message ends.
     """
 
@@ -49,6 +52,7 @@ class LaunchContext:
     owner: tuple[int, int]
     clients: Mapping[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
     gone: Mapping[EnvironmentId, Callable[[float], str]] = field(default_factory=dict)
+    files: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     advice: str = RESUME
 
     def prepare(self, launch: Launch, place: Path) -> Command:
@@ -57,6 +61,8 @@ class LaunchContext:
         if launch.environment in FOREIGN and os.getuid() == 0:
             for path in (*place.iterdir(), place):  # the folder last: then others may change it
                 os.chown(path, *self.owner, follow_symlinks=False)
+        if is_reference(launch) and (files := self.files.get(launch.mpi)):
+            reference_files.copied(files, place / reference_files.FOLDER)
         return self.command(launch, place.absolute())
 
     def check_presence(self, launch: Launch, idle: float) -> None:

@@ -21,7 +21,7 @@ from experiments.model.environment import (
     EnvironmentId,
 )
 from experiments.model.experiment import EXTERNAL_MPI, MPIS_ARE_ARMS, Launches
-from experiments.model.launch import Cell
+from experiments.model.launch import Cell, Launch
 from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
 
 HOST = "host"
@@ -29,7 +29,7 @@ HOST = "host"
 USERLAND = "userland"
 """The name of the arm of the image's files on the host, without a container."""
 TWIN = "host-again"
-"""The name of the A/A arm: the host once more."""
+"""The name of the A/A arm: the host once more, from other copies of its files."""
 ALONE = "host-alone"
 """The name of the host's launch without the other arms; a campaign has one."""
 ALONE_FROM = 6  # blocks of a campaign; with fewer nothing can be claimed of its ratios anyway
@@ -129,6 +129,11 @@ def named(name: str) -> Arm:
 def in_container(arm: str) -> bool:
     """Whether the arm of a name runs in a container, or in the image's files without one."""
     return named(arm).layout != ""
+
+
+def is_reference(launch: Launch) -> bool:
+    """Whether a launch is one of the bare host, by which others are divided."""
+    return launch.environment == BARE_HOST and launch.arm in (HOST, TWIN, ALONE)
 
 
 def arm_key(arm: str) -> tuple[int, int, int, str]:
