@@ -10,6 +10,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -27,6 +28,8 @@ from experiments.provision.images import image as image_provision
 from experiments.provision.images.image import Image
 from experiments.provision.packages import system
 from tests.tiny_campaign import tiny
+
+TURN = 0.2  # seconds in which whoever waits for the lock on images gets it, before the next image
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +85,9 @@ def torch_image(images: Callable[..., Future[Image]]) -> Image:
 def _ensured(engine: docker.DockerClient, mpi: str, torch: bool) -> Image:
     """The image; a group of tests that runs beside this one waits, and finds it made."""
     with scratch.locked(BUILD, ".image.lock"):
-        return image_provision.ensure(engine, mpi=mpi, torch=torch)
+        image = image_provision.ensure(engine, mpi=mpi, torch=torch)
+    time.sleep(TURN)
+    return image
 
 
 def _made(begun: Future[Image]) -> Image:
