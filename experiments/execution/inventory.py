@@ -22,12 +22,9 @@ from experiments.provision.images import installed
 from experiments.provision.images.image import Image
 from experiments.provision.qemu import qemu_binary
 from experiments.provision.wheels import mpi
+from experiments.results.formats import FRESH, SHARED
 
 NAME = "environment.json"
-SHARED = "layers"
-"""Files of an arm that are those of Docker's containers: the same inodes."""
-FRESH = "copies"
-"""Files of a reference of which each launch has fresh copies."""
 
 
 def recorded(experiment: Experiment, found: Backends) -> dict[str, Any]:

@@ -7,6 +7,12 @@ from experiments.analysis.findings.selection import rows
 from plots.layout import data_path_text
 from plots.layout.labels import bytes_text, ranks_text, ratio_and_interval
 
+PLACE = (
+    "Where the pages of a file are in memory makes calls of a microsecond up to 4 % faster or "
+    "slower, in every launch alike"
+)
+"""Of the trial in docs/method.md."""
+
 
 def caveats(found: Findings) -> list[str]:
     """Every sentence that this campaign earns, a lost data path first."""
@@ -15,11 +21,23 @@ def caveats(found: Findings) -> list[str]:
 
 
 def beside_data_path(found: Findings) -> Iterator[str]:
-    """A sentence on different versions of Python, and one for each arm with copies that stray."""
+    """A sentence on different versions of Python, on copies of files, and on copies that stray."""
     if found.interpreters:
         host_first = sorted(found.interpreters.items(), reverse=True)
         named = ", ".join(f"{name} {version}" for name, version in host_first)
         yield f"The interpreters differ: Python: {named}."
+    if found.other_files:
+        named = "; ".join(f"{name}: {reason}" for name, reason in found.other_files.items())
+        yield (
+            f"Arms run from other copies of the image's files than Docker's containers ({named}). "
+            f"{PLACE}."
+        )
+    if found.own_files:
+        named = "; ".join(f"{name}: {reason}" for name, reason in found.own_files.items())
+        yield (
+            f"The host and its A/A pair run from one copy of their files ({named}). {PLACE}, which "
+            "this noise floor does not hold."
+        )
     for each in rows(found.straying_copies):
         yield (
             "The control differs: a plain copy without MPI already takes "

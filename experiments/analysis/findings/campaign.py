@@ -75,6 +75,8 @@ class Findings:
         floors: the noise floor by MPI and band of sizes.
         blocks: paired blocks that the campaign asked for.
         interpreters: {environment: version of Python} where they differ; else empty.
+        other_files: {environment: why its files are other inodes than those in Docker}.
+        own_files: {MPI: why launches of the reference have no fresh copies of their files}.
         straying_copies: a row for each arm in which plain copies take another time than on the
             host (confounders.straying_copies).
         data_paths: how the data path of each MPI and arm differs from the host's.
@@ -107,6 +109,8 @@ class Findings:
     blocks: int
     unmeasured: dict[str, str]
     interpreters: dict[str, str] = field(default_factory=dict)
+    other_files: dict[str, str] = field(default_factory=dict)
+    own_files: dict[str, str] = field(default_factory=dict)
     straying_copies: pd.DataFrame = field(default_factory=pd.DataFrame)
     data_paths: DataPaths = field(default_factory=DataPaths)
     machine: str = ""
@@ -151,6 +155,8 @@ def find(campaign: Campaign) -> Findings:
     return replace(
         found,
         interpreters=confounders.interpreters(campaign.launches),
+        other_files=confounders.other_files(campaign.header),
+        own_files=confounders.own_files(campaign.header),
         straying_copies=confounders.straying_copies(
             campaign.controls, container_arms(campaign.controls), HOST
         ),

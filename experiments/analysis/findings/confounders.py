@@ -11,6 +11,10 @@ import pandas as pd
 
 from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.ratios import floors, paired_ratio
+from experiments.model.environment import DOCKER
+from experiments.results.formats import FRESH, SHARED
+
+UNPACKED = "the image was unpacked for it"
 
 
 def interpreters(launches: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -23,6 +27,27 @@ def interpreters(launches: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         for launch in launches
     }
     return versions if len(set(versions.values())) > 1 else {}
+
+
+def other_files(header: Mapping[str, Any]) -> dict[str, str]:
+    """{environment: why its files are other inodes than those of Docker's containers}.
+
+    Args:
+        header: campaign.json; of older versions, which unpacked the image for every other arm.
+    """
+    reasons = {}
+    for environment, images in header["containers"].items():
+        for image in images.values():
+            reason = image.get("files", SHARED if environment == DOCKER.kind else UNPACKED)
+            if reason != SHARED:
+                reasons[environment] = reason
+    return reasons
+
+
+def own_files(header: Mapping[str, Any]) -> dict[str, str]:
+    """{MPI: why launches of the reference have no fresh copies of their files}."""
+    reasons = header["reference_files"]
+    return {mpi: reason for mpi, reason in reasons.items() if reason != FRESH}
 
 
 def straying_copies(controls: pd.DataFrame, arms: Iterable[str], baseline: str) -> pd.DataFrame:

@@ -54,6 +54,26 @@ def test_without_launches_or_with_one_python_there_is_no_caveat() -> None:
     assert sentences() == ()
 
 
+def test_other_copies_of_the_same_files_are_a_caveat() -> None:
+    images = {"userland": "no root", "docker": "layers"}
+    containers = {name: {"openmpi": {"files": files}} for name, files in images.items()}
+    header = {
+        "containers": containers,
+        "reference_files": {"openmpi": "no room", "mpich": "copies"},
+    }
+    found = confounders.other_files(header), confounders.own_files(header)
+    assert found == ({"userland": "no root"}, {"openmpi": "no room"})
+    other, own = sentences(other_files=found[0], own_files=found[1])
+    assert "than Docker's containers (userland: no root). Where" in other
+    assert "from one copy of their files (openmpi: no room)" in own and "floor does not hold" in own
+
+
+def test_of_older_campaigns_the_image_was_unpacked() -> None:
+    header = {"containers": {"docker": {"m": {}}, "userland": {"m": {}}}, "reference_files": {}}
+    assert confounders.other_files(header) == {"userland": confounders.UNPACKED}
+    assert confounders.own_files(header) == {}
+
+
 def test_a_copy_that_takes_another_time_in_the_container_is_a_caveat() -> None:
     (text,) = shown(copies(docker=0.8))
     assert "a plain copy without MPI already takes 0.8" in text
