@@ -1,0 +1,126 @@
+"""What else than a container could make two arms differ: real campaigns of the host against itself.
+
+One thing is changed for the second arm. docs/method.md has the table that this prints:
+.venv/bin/pytest -s -m rare tests/experiments/test_sources_of_bias.py
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from experiments.analysis import reading
+from experiments.analysis.ratios import paired_ratio
+from experiments.catalogue import spec
+from experiments.environments.host import Host, over_copies
+from experiments.environments.process import Process
+from experiments.model.arms import HOST, TWIN
+from experiments.model.launch import Launch
+from experiments.provision import passthrough, reference_files
+from experiments.provision.wheels import mpi
+from experiments.schedule.blocks import schedule
+from tests.experiments.execution.instant import run
+from tests.stored_launches import begin
+
+pytestmark = [pytest.mark.rare, pytest.mark.ranks, pytest.mark.alone, pytest.mark.timeout(3000)]
+CAMPAIGNS = int(os.environ.get("HBMCOMM_CAMPAIGNS", "20"))
+BLOCKS = 10
+SIZES = (8, 1024, 8192, 65536)
+PADDING = "x" * 3000
+
+Change = Callable[[Process, Path, bool], Process]
+"""Makes a launch's command another one; for its folder, and whether it is of the second arm."""
+
+
+@pytest.fixture(scope="module")
+def files() -> tuple[Path, ...]:
+    return reference_files.mapped("openmpi", mpi.prefix("openmpi"))
+
+
+def ratios(folder: Path, change: Change, seed: int = 1) -> pd.DataFrame:
+    """The second arm over the host in one campaign, cell by cell."""
+    asked = spec.restrict(spec.load("quick"), environments="host", sizes=SIZES, blocks=BLOCKS)
+    asked = replace(asked, factors=replace(asked.factors, transports=("direct",), largest={}))
+    asked = replace(asked, factors=replace(asked.factors, kinds=("regular",)))
+    blocks = schedule(asked, seed)
+    begin(folder, asked, blocks)
+    host = Host("openmpi", mpi.prefix("openmpi"), passthrough.cores())
+
+    def command(launch: Launch, place: Path) -> Process:
+        return change(host.command(launch, place), place, launch.arm == TWIN)
+
+    assert run(folder, blocks, command) == []
+    return paired_ratio(reading.load(folder).cells, "arm", TWIN, HOST)
+
+
+def shown(name: str, frame: pd.DataFrame) -> None:
+    held = ((frame["low"] <= 1) & (frame["high"] >= 1)).mean()
+    worst = frame.loc[(frame["ratio"] - 1).abs().idxmax()]
+    print(
+        f"{name}: {len(frame)} cells, median {frame['ratio'].median():.4f}, furthest "
+        f"{worst['ratio']:.3f} ({worst['low']:.3f} to {worst['high']:.3f}; "
+        f"{worst['operation']}, {worst['bytes']} bytes); the interval holds 1 in {held:.1%}"
+    )
+
+
+def nothing(process: Process, place: Path, second: bool) -> Process:
+    return process
+
+
+def padded(process: Process, place: Path, second: bool) -> Process:
+    more = {"HBMCOMM_PADDING": PADDING} if second else {}
+    return replace(process, environment={**process.environment, **more})
+
+
+def fixed_addresses(process: Process, place: Path, second: bool) -> Process:
+    return replace(process, argv=("setarch", "--addr-no-randomize", *process.argv))
+
+
+def deeper(process: Process, place: Path, second: bool) -> Process:
+    """In a control group three levels below, as an engine's are."""
+    if not second:
+        return process
+    script = (
+        'for each in cpu cpuacct memory ""; do at=/sys/fs/cgroup/$each/hbmcomm-bias/a/b; '
+        'mkdir -p "$at" 2>/dev/null && echo $$ >"$at/cgroup.procs" 2>/dev/null || true; done; '
+        'exec "$@"'
+    )
+    return replace(process, argv=("/bin/sh", "-c", script, "sh", *process.argv))
+
+
+@pytest.mark.parametrize("change", [nothing, padded, fixed_addresses, deeper])
+def test_what_an_environment_changes_beside_isolation_is_small(
+    change: Change, tmp_path: Path
+) -> None:
+    frame = ratios(tmp_path / "out", change)
+    shown(change.__name__, frame)
+    assert abs(frame["ratio"].median() - 1) < 0.02
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_intervals_hold_what_a_copy_does_where_copies_are_drawn_anew(
+    anew: bool, tmp_path: Path, files: tuple[Path, ...]
+) -> None:
+    """With one copy for a whole campaign they do not: it is one draw."""
+    lasting = tmp_path / "lasting"
+
+    def over(process: Process, place: Path, second: bool) -> Process:
+        if anew:
+            folder = place / reference_files.FOLDER
+            return over_copies(process, reference_files.copied(files, folder))
+        return over_copies(process, lasting / reference_files.LIST) if second else process
+
+    frames = []
+    for number in range(CAMPAIGNS):
+        if not anew:
+            shutil.rmtree(lasting, ignore_errors=True)
+            reference_files.copied(files, lasting)
+        frames.append(ratios(tmp_path / str(number), over, seed=number))
+    frame = pd.concat(frames, ignore_index=True)
+    shown("copies anew" if anew else "one copy", frame)
+    held = ((frame["low"] <= 1) & (frame["high"] >= 1)).mean()
+    assert not anew or held >= 0.9
