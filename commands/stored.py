@@ -1,10 +1,9 @@
 """`plot`, `report`, `archive`, `compare` and `export`: what is made of a stored campaign.
 
-Imports pandas and matplotlib in the functions that need them: that takes a second, which the other
-tasks need not pay.
+Imports pandas, matplotlib and docker in the functions that need them: that takes a second, which
+the other tasks need not pay.
 """
 
-import tempfile
 from pathlib import Path
 
 from commands.flags import check_choice
@@ -53,19 +52,24 @@ def report(results: str | None, out: str) -> None:
 
 def archive(results: str | None, out: str, data_only: bool) -> None:
     """Pack a campaign into one file; print its digest and path."""
+    from experiments.provision.images.image import in_history
+
     folder = Path(results) if results else newest()
     target = archives.target(folder, Path(out) if out else None)
     writable_file("out", target)
     stages = Stages()
-    with tempfile.TemporaryDirectory(prefix="hbmcomm-figures-") as name:
-        figures = Path(name)
-        if not data_only:
-            with stages.stage("figures"):
-                draw(folder, figures)
-                if (folder / "campaign.json").is_file():  # a bench has no page
-                    write_report(folder, figures)
-        with stages.stage("archive"):
-            digest = archives.archive(folder, figures, target, stages.say)
+    archives.refuse_unrepeatable(folder, target, in_history, stages.say)
+
+    def drawn(stored: Path, figures: Path) -> None:
+        if data_only:
+            return
+        with stages.stage("figures"):
+            draw(stored, figures)
+            if (stored / "campaign.json").is_file():  # a bench has no page
+                write_report(stored, figures)
+
+    with stages.stage("archive", spinner=False):
+        digest = archives.archive(folder, drawn, target, stages.say)
     print_text(f"{digest}  {target}")
 
 

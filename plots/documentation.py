@@ -2,7 +2,8 @@
 
 Such a part is between `<!-- NAME -->` and `<!-- end -->`. Tables of fields come from JSON Schemas,
 figures, measured sentences and tables from the campaigns stored in docs/data, the glossary from its
-file. A test checks that the pages hold what would be written.
+file, docs/reproduce.md from the pages and the archives. A test checks that the pages hold what
+would be written.
 """
 
 import json
@@ -24,7 +25,7 @@ from experiments.analysis.reading import load
 from experiments.model.arms import HOST
 from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
 from experiments.results.unarchive import opened
-from plots import glossary
+from plots import glossary, reproduce
 from plots.draw import (
     TOPICS,
     PlotsError,
@@ -55,7 +56,7 @@ from plots.text.wire import best_flat
 DATA = Path("docs/data")
 WIDTH = 100
 _PART = re.compile(
-    r"(<!-- (glossary|(?:fields|measured): [\w, -]+) -->\n).*?(<!-- end -->)", re.DOTALL
+    r"(<!-- (glossary|(?:fields|measured|reproduce): [\w, -]+) -->\n).*?(<!-- end -->)", re.DOTALL
 )
 _TYPES: Mapping[str, str] = {
     "string": "text",
@@ -73,6 +74,7 @@ def refresh(root: Path) -> list[Path]:
         PlotsError: a page has a part that nothing makes.
     """
     parts: dict[str, Callable[[], str]] = {"glossary": _glossary}
+    parts |= {f"reproduce: {name}": partial(make, root) for name, make in OF_REPRODUCING.items()}
     for path in (root / "docs" / "schemas").glob("*.schema.json"):
         schema = json.loads(path.read_text(encoding="utf-8"))
         parts[f"fields: {path.name.partition('.')[0]}"] = partial(table, schema)
@@ -316,6 +318,11 @@ OF_BENCH: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "headline": lambda bench: _wrapped(stored_bench.headline(bench)),
     "best": lambda bench: _wrapped(stored_bench.sentence(bench)),
     "ratios": lambda bench: _markdown(*stored_bench.ratios(bench)),
+}
+OF_REPRODUCING: Mapping[str, Callable[[Path], str]] = {
+    "places": reproduce.places,
+    "archives": reproduce.archives,
+    "unstored": reproduce.unstored,
 }
 OF_MODELS: Mapping[str, Callable[[Evaluation], str]] = {
     "models": lambda models: _wrapped(cost_models.sentence(models)),

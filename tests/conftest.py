@@ -30,7 +30,7 @@ CORE = "tests/native/"
 SANITIZED = tuple(
     f"{CORE}test_core.py::test_core_alone[{build}-" for build in ("thread", "address")
 )
-pytest_plugins = ["tests.campaigns", "tests.second_user", "tests.sharing"]
+pytest_plugins = ["tests.campaigns", "tests.second_user", "tests.sharing", "tests.skips"]
 
 hypothesis.settings.register_profile("suite", deadline=None)  # a busy machine takes its time
 hypothesis.settings.load_profile("suite")

@@ -1,14 +1,19 @@
 """A campaign that was really measured, handed over as one file and read from that alone."""
 
 import json
+import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from experiments.results import unarchive
+from experiments.results import local_names, unarchive
 from tests.sharing import MadeOnce
 
 ROOT = Path(__file__).parents[1]
@@ -16,20 +21,41 @@ SCHEMAS = ROOT / "docs" / "schemas"
 pytestmark = pytest.mark.ranks
 
 
-def invoke(*words: object, fails: bool = False) -> str:
+USER, HOST = "hbm-person", "hbm-machine"
+NAMED = ["unshare", "--uts", "sh", "-c", f'hostname {HOST} && exec "$@"', "sh"]
+"""What gives a program this name of its machine; root alone may."""
+
+
+def invoke(
+    *words: object,
+    fails: bool = False,
+    prefix: list[str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> str:
     """What a task prints; of one that fails, what it says of that."""
-    command = [sys.executable, "-m", "invoke", *map(str, words)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [*(prefix or ()), sys.executable, "-m", "invoke", *map(str, words)]
+    environment = os.environ | (env or {})
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert (done.returncode == 1) == fails, done.stderr
     return done.stderr if fails else done.stdout
 
 
 @pytest.fixture(scope="module")
 def measured(made_once: MadeOnce) -> Path:
-    """A campaign of the host and the host again, some seconds long."""
+    """A campaign of the host and the host again, some seconds long; by a person of a name."""
     words = ["--experiment", "quick", "--env", "host", "--blocks", 1, "--sizes", "1KiB"]
-    run = made_once("measured", lambda folder: invoke("run", *words, "--out", folder / "small"))
-    return run / "small"
+    may = os.geteuid() == 0 and shutil.which("unshare") and shutil.which("hostname")
+    prefix = NAMED if may and not subprocess.run([*NAMED, "true"], check=False).returncode else []
+
+    def make(folder: Path) -> None:
+        home = folder / "home-of-a-person"
+        home.mkdir()
+        env = {"HOME": str(home), "LOGNAME": USER, "USER": USER}
+        invoke("run", *words, "--out", folder / "small", prefix=prefix, env=env)
+
+    return made_once("measured", make) / "small"
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +85,27 @@ def test_what_it_ran_with_is_in_it(measured: Path) -> None:
     environment = json.loads((measured / "environment.json").read_text())
     assert "openmpi" in environment["mpis"]["openmpi"]
     assert "invoke" in environment["driver"]
+
+
+def test_no_byte_of_an_archive_names_the_machine_that_measured(
+    measured: Path, archive: Path
+) -> None:
+    made = json.loads((measured / ".names.json").read_text())
+    named = {name for every in made.values() for name in every} - local_names.GENERIC
+    assert {str(ROOT), USER, str(measured), str(measured.parent / "home-of-a-person")} <= named
+    with tarfile.open(archive) as tar:
+        files = {each.name: tar.extractfile(each) for each in tar}
+        contents = {name: file.read() for name, file in files.items() if file}
+    assert {Path(name).suffix for name in contents} >= {".npz", ".json", ".log", ".html", ".svg"}
+    kept = [
+        (name, path)
+        for path, content in contents.items()
+        for name in named
+        if re.search(rb"(?<![A-Za-z0-9])" + re.escape(name.encode()) + rb"(?![\w-])", content)
+    ]
+    assert not kept
+    launch = json.loads(contents["small/launches/0000-host.json"])
+    assert launch["command"].endswith("-m experiments.programs.harness RESULTS/incoming/0000-host")
 
 
 def test_the_report_of_an_archive_is_the_one_in_it(archive: Path, tmp_path: Path) -> None:

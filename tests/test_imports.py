@@ -19,7 +19,7 @@ ORDER = {
     "communicator torch training costmodel __main__",
     "experiments": "model catalogue console processes schedule environments programs results "
     "analysis emulation cluster provision jobs guests execution bench",
-    "plots": "layout tables figures glossary draw text html site documentation",
+    "plots": "layout tables figures glossary draw text html site reproduce documentation",
     "commands": "exits flags folders stored models clusters campaigns benches machines hosts "
     "project tasks",
 }

@@ -1,7 +1,7 @@
 """A campaign as one file to hand over: raw data, logs, environment, figures, report, checksums.
 
 Unpacked, it is a results folder again; unarchive.py does that. A folder always gives the same
-bytes: entries by name, without owners and times.
+bytes: entries by name, without owners and times. Names of the machine that measured are words.
 """
 
 import errno
@@ -11,12 +11,14 @@ import os
 import re
 import stat
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from experiments.model.checkout import ROOT
 from experiments.processes.whole_file import whole_file
+from experiments.results import local_names, store, typed
 from experiments.results.store import ResultsError
 from experiments.results.unarchive import PART, SUMS
 
@@ -27,6 +29,13 @@ FORMAT = "format"
 PAGE = ROOT / "docs" / "results-format.md"
 SCHEMAS = ROOT / "docs" / "schemas"
 PARTS = ("launches", "failed", "logs")
+NAMES = {
+    "type": "object",
+    "additionalProperties": {"type": "array", "items": {"type": "string"}},
+}
+HEADERS = ("campaign.json", "tune.json")
+PUBLISHED = ROOT / "docs" / "data"
+REVISION = re.compile(r"[0-9a-f]{40}")
 EPOCH = 315532800  # 1980: tar warns of files from 1970
 PRESET: Final = 9
 
@@ -51,31 +60,62 @@ def target(folder: Path, asked: Path | None) -> Path:
     return found
 
 
-def archive(folder: Path, drawn: Path, out: Path, say: Callable[[str], None] = print) -> str:
+def revision_fault(revision: str, in_history: Callable[[str], bool]) -> str:
+    """Why nobody can check out the code that a campaign ran; "" where one can."""
+    if not REVISION.fullmatch(revision):
+        clean = revision.removesuffix("-dirty")
+        return f"changes on top of {clean}" if clean != revision else f"the revision {revision!r}"
+    return "" if in_history(revision) else f"{revision}, which is not in this checkout's history"
+
+
+def refuse_unrepeatable(
+    folder: Path, target: Path, in_history: Callable[[str], bool], say: Callable[[str], None]
+) -> None:
+    """Refuse a campaign for docs/data if nobody can check out its code; elsewhere, say so.
+
+    Raises:
+        ResultsError: names the revision.
+    """
+    headers = (_values(folder / name) for name in HEADERS)
+    revision = next((str(each["git"]) for each in headers if "git" in each), "unknown")
+    if fault := revision_fault(revision, in_history):
+        text = f"{folder} was measured with {fault}, so that nobody can repeat it"
+        if target.resolve().parent == PUBLISHED:
+            raise ResultsError(f"{text}; commit, measure again, and archive that into docs/data")
+        say(f"{text}; the archive names that revision")
+
+
+def archive(
+    folder: Path,
+    draw: Callable[[Path, Path], object],
+    out: Path,
+    say: Callable[[str], None] = print,
+) -> str:
     """Write the archive of a results folder, whole or not at all; answer with its SHA-256.
 
     Args:
         folder: the results folder.
-        drawn: a folder with its figures, tables and report.
+        draw: takes the folder as the archive has it, and one for its figures, tables and report.
         out: as target() gives it.
         say: takes what is left out: links, whatever they lead to, pipes and devices.
     """
-    folder, name = folder.resolve(), folder.resolve().name
-    entries = {**dict(_stored(folder)), **dict(_below(drawn.resolve(), DRAWN))}
-    entries |= {f"{FORMAT}/{path.name}": path for path in (PAGE, *SCHEMAS.iterdir())}
-    sums, left_out = io.StringIO(), []
-    with whole_file(out) as file:
+    folder, sums = folder.resolve(), io.StringIO()
+    with tempfile.TemporaryDirectory(prefix="hbmcomm-archive-") as place, whole_file(out) as file:
+        whole = Path(place, folder.name)
+        left_out = _copy(folder, whole)
+        (whole / DRAWN).mkdir(parents=True)
+        draw(whole, whole / DRAWN)
+        files = (path for path in whole.rglob("*") if path.is_file())
+        entries = {path.relative_to(whole).as_posix(): path for path in files}
+        entries |= {f"{FORMAT}/{path.name}": path for path in (PAGE, *SCHEMAS.iterdir())}
         with tarfile.open(
             fileobj=file, mode="w:xz", preset=PRESET, format=tarfile.PAX_FORMAT
         ) as tar:
             for entry in sorted(entries):
-                content = _content(entries[entry])
-                if content is None:
-                    left_out.append(entry)
-                    continue
+                content = entries[entry].read_bytes()
                 sums.write(f"{hashlib.sha256(content).hexdigest()}  {entry}\n")
-                _add(tar, f"{name}/{entry}", content)
-            _add(tar, f"{name}/{SUMS}", sums.getvalue().encode())
+                _add(tar, f"{folder.name}/{entry}", content)
+            _add(tar, f"{folder.name}/{SUMS}", sums.getvalue().encode())
         if left_out:
             say(
                 f"left out of the archive, which takes plain files of {folder} alone and not what "
@@ -83,6 +123,38 @@ def archive(folder: Path, drawn: Path, out: Path, say: Callable[[str], None] = p
             )
         file.seek(0)
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _copy(folder: Path, whole: Path) -> list[str]:
+    """Copy a results folder with words for names of its machine; the entries that are left out."""
+    replacing, left_out = local_names.Replacing(_names(folder)), []
+    for entry, path in sorted(_stored(folder)):
+        content = _content(path)
+        if content is None:
+            left_out.append(entry)
+            continue
+        copy = whole / entry
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(replacing.content(entry, content))
+    return left_out
+
+
+def _names(folder: Path) -> local_names.Names:
+    """The names of the machine that a campaign or bench was measured on."""
+    if (folder / local_names.FILE).exists():
+        names = store.read_json(folder / local_names.FILE, NAMES)
+    else:
+        names = local_names.before(_values(folder / "campaign.json"), folder)
+    launches = map(_values, folder.glob("launches/*.json"))
+    return {**names, **local_names.of_nodes(launches)}
+
+
+def _values(path: Path) -> dict[str, Any]:
+    """A stored file's JSON; nothing where it is no plain file, or damaged."""
+    try:
+        return typed.json_object(path, "launch" if path.parent.name == "launches" else "")
+    except (OSError, ValueError):
+        return {}
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:

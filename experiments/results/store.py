@@ -5,6 +5,7 @@ results/<campaign>/environment.json                 what it ran with: packages, 
 results/<campaign>/launches/0003-docker.json, .npz  one launch: what was found, and its samples
 results/<campaign>/failed/0003-docker.json          why a launch failed that is not finished yet
 results/<campaign>/incoming/                        launches under way; nothing here is a result
+results/<campaign>/.names.json                      names that its archive replaces by words
 Nothing that a finished launch wrote is ever written again. reading.py makes DataFrames of it.
 """
 
@@ -23,7 +24,7 @@ from experiments.model import plain_file
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import FORMAT
 from experiments.processes.whole_file import whole_file
-from experiments.results import formats, recorded, typed
+from experiments.results import formats, local_names, recorded, typed
 
 PRIVATE = 0o700  # of a launch's folder: its ranks and its driver take orders from files there
 HEADER = ("name", "experiment", "seed", "schedule")
@@ -79,6 +80,7 @@ def create(folder: Path, header: Mapping[str, Any], name: str = "campaign.json")
     """
     _refuse_campaign(folder)
     (folder / "launches").mkdir(parents=True, exist_ok=True)
+    write_json(folder / local_names.FILE, local_names.here(folder))
     write_json(folder / name, {"format": FORMAT, **header})
 
 

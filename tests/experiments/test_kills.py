@@ -13,8 +13,8 @@ import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,13 @@ from experiments.results import store
 from experiments.schedule.blocks import schedule
 from tests.awaiting import seconds_until, wait_for
 from tests.experiments.running import running
+from tests.left import own_files
 from tests.tiny_campaign import tiny
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(3600)]
 
 KILLS = int(os.environ.get("HBMCOMM_KILLS", "2"))
-SEED = int(os.environ.get("HBMCOMM_SEED", time.time_ns() % 10**6))
+SEED = int(os.environ.get("HBMCOMM_SEED", "1"))
 LAUNCHES = {
     "environments": "host,docker",
     "layouts": "one,per-rank,isolated",
@@ -58,7 +59,7 @@ class Campaign:
     engine: docker.DockerClient
     out: Path
     toml: Path
-    shm: set[Path] = field(default_factory=lambda: set(tracking.SHM.iterdir()))
+    files: Callable[[], set[Path]]
     process: "subprocess.Popen[str] | None" = None
     mark: str = ""
 
@@ -84,11 +85,7 @@ class Campaign:
         found = [f"process {who}" for who in tracking.marked(self.mark)]
         found += [f"process {pid}" for pid in running(str(self.out))]
         mapped = tracking.mapped()
-        found += [
-            str(path)
-            for path in set(tracking.SHM.iterdir()) - self.shm - mapped
-            if not OTHERS.search(path.name)
-        ]
+        found += [str(path) for path in self.files() - mapped if not OTHERS.search(path.name)]
         found += [str(path) for path in (self.out / "incoming", self.out / folder_lock.NAME)]
         found = [each for each in found if not each.startswith("/") or Path(each).exists()]
         with contextlib.suppress(FileNotFoundError):
@@ -173,9 +170,20 @@ def planned(out: Path) -> list[tuple[str, ...]]:
     )
 
 
+@pytest.fixture
+def files() -> Iterator[Callable[[], set[Path]]]:
+    """What drivers of the test, their ranks and their containers have in /dev/shm."""
+    with own_files(containers=True) as made:
+        yield made
+
+
 @pytest.mark.rare
 def test_whenever_a_driver_is_killed_nothing_is_left_and_its_campaign_can_be_completed(
-    driver: Any, tmp_path: Path, engine: docker.DockerClient, image: Image
+    driver: Any,
+    tmp_path: Path,
+    engine: docker.DockerClient,
+    image: Image,
+    files: Callable[[], set[Path]],
 ) -> None:
     draw, seconds = random.Random(SEED), []
     toml = tmp_path / "killed.toml"
@@ -186,14 +194,15 @@ def test_whenever_a_driver_is_killed_nothing_is_left_and_its_campaign_can_be_com
     toml.write_text(
         tiny(factors={"sizes": "1KiB:64KiB:64"}, launches=launches, measurement=MEASUREMENT)
     )
-    campaigns = [Campaign(driver, engine, tmp_path / "out0", toml)]
+    campaigns = [Campaign(driver, engine, tmp_path / "out0", toml, files)]
     kills = tries = 0
     while kills < KILLS:
         campaign = campaigns[-1]
         what = killed(campaign, tries, draw)
         tries += 1
         if not what:  # complete: the next one
-            campaigns.append(Campaign(driver, engine, tmp_path / f"out{len(campaigns)}", toml))
+            out = tmp_path / f"out{len(campaigns)}"
+            campaigns.append(Campaign(driver, engine, out, toml, files))
             continue
         kills += 1
         seconds.append(seconds_until(campaign.clean, CLEAN_PATIENCE))

@@ -223,3 +223,12 @@ def revision(root: Path = ROOT) -> str:
     except OSError:
         return "unknown"
     return done.stdout.strip() or "unknown"
+
+
+def in_history(revision: str, root: Path = ROOT) -> bool:
+    """Whether the commit that is checked out is `revision`, or comes after it."""
+    command = ["git", "-C", str(root), "merge-base", "--is-ancestor", revision, "HEAD"]
+    try:
+        return captured(command).returncode == 0
+    except OSError:
+        return False

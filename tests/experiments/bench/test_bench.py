@@ -26,6 +26,7 @@ from experiments.results import store
 from experiments.results.store import ResultsError
 from experiments.schedule.blocks import schedule
 from tests.experiments.bench.processes import ROOT, interrupted, started
+from tests.left import nothing_left
 from tests.sharing import MadeOnce
 
 pytestmark = pytest.mark.ranks
@@ -212,14 +213,13 @@ def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
 
 @pytest.mark.alone
 def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path) -> None:
-    out, shm = tmp_path / "out", set(Path("/dev/shm").iterdir())
-    process = start(out, "--peers", "openmpi", "--blocks", "50")
-    number = signal.SIGTERM  # test_interruption.py has SIGINT
-    printed = interrupted(process, out, 2, number, patience=60)
+    out, number = tmp_path / "out", signal.SIGTERM  # test_interruption.py has SIGINT
+    with nothing_left():
+        process = start(out, "--peers", "openmpi", "--blocks", "50")
+        printed = interrupted(process, out, 2, number, patience=60)
     assert "Allreduce, 2 ranks" in printed
     assert "of 50 planned launches are finished" in printed
     assert len(command.read(out).cells["block"].unique()) == len(store.finished(out)) >= 2
-    assert set(Path("/dev/shm").iterdir()) <= shm
 
 
 def test_a_wrong_result_of_ours_voids_the_launch(

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.analysis.statistics import Verdict, median_ratio
+from experiments.analysis.statistics import Verdict
 from experiments.bench.compare import against_peers, noise, own, slower_cells, tried
 from tests.experiments.bench.by_hand import medians
 
@@ -25,10 +25,11 @@ def test_a_ratio_is_paired_within_the_launch_and_not_of_medians() -> None:
     assert [row[each] for each in ("ratio", "low", "high")] == pytest.approx([3.0] * 3)
 
 
-def test_the_interval_is_bca_over_blocks() -> None:
+def test_the_interval_over_seven_blocks_has_the_least_and_the_greatest_for_its_ends() -> None:
+    """It covers 1 - 2/2**7 = 98 %; one place further in, 88 %."""
     ratios = [1.1, 1.3, 1.2, 1.6, 1.25, 1.35, 1.15]
     row = only(against_peers(medians({("impi", "direct"): [1.0] * 7, ("impi", "mpi"): ratios})))
-    assert (row["ratio"], row["low"], row["high"]) == tuple(median_ratio(ratios))
+    assert [row[each] for each in ("ratio", "low", "high")] == pytest.approx([1.25, 1.1, 1.6])
 
 
 def test_the_best_mpi_is_that_with_the_lowest_median_ratio_not_the_lowest_time() -> None:

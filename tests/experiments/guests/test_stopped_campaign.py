@@ -18,6 +18,7 @@ from experiments.emulation.qemu_command import Disk
 from experiments.processes import folder_lock, tracking
 from experiments.results import store
 from tests.awaiting import wait_for
+from tests.left import nothing_left
 from tests.tiny_campaign import tiny
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(900)]
@@ -42,9 +43,8 @@ def words(tmp_path: Path, disk: Disk) -> tuple[str, ...]:
 @pytest.fixture
 def out(tmp_path: Path) -> Iterator[Path]:
     """The campaign's results folder; fails where anything stays in shared memory."""
-    shm = set(tracking.SHM.iterdir())
-    yield tmp_path / "out"
-    assert not set(tracking.SHM.iterdir()) - shm - tracking.mapped()
+    with nothing_left():
+        yield tmp_path / "out"
 
 
 def emulators(mark: str) -> set[str]:

@@ -49,18 +49,16 @@ def parts(marks: str, rare: bool = False) -> list[list[str]]:
     return [words for words in test_runner.commands(marks, 1, rare) if words[0] == "pytest"]
 
 
-def test_what_is_checked_and_in_which_order() -> None:
-    assert test_runner.commands("", 2) == [
-        ["ruff", "check", "."],
-        ["ruff", "format", "--check", "."],
-        ["mypy"],
-        ["pytest", "-n", "3", "--dist", "worksteal", "-m", "not (container or alone) and not rare"],
-        ["pytest", "-n", "2", "--dist", "loadscope", "-m", "(container or alone) and not rare"],
-    ]
-    assert [words[-1] for words in parts("", rare=True)] == [
-        "not (container or alone)",
-        "(container or alone)",
-    ]
+@pytest.mark.parametrize("cores", [1, 2, 16])
+def test_checkers_come_first_and_tests_share_the_cores_where_there_are_several(cores: int) -> None:
+    commands = test_runner.commands("", cores)
+    programs = [words[0] for words in commands]
+    checkers = programs[: programs.index("pytest")]
+    assert set(checkers) == {"ruff", "mypy"}
+    tests = commands[len(checkers) :]
+    assert {words[0] for words in tests} == {"pytest"}
+    workers = [int(words[words.index("-n") + 1]) for words in tests if "-n" in words]
+    assert (max(workers, default=0) > cores) == (cores > 1)
 
 
 def test_the_users_marks_hold_in_both_parts() -> None:

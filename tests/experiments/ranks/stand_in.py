@@ -33,7 +33,7 @@ class Machine:
 
     def __init__(self, launch: Launch, factor: float, noise: float) -> None:
         self._launch, self._factor, self._noise = launch, factor, noise
-        self._rng = np.random.default_rng()
+        self._rng = np.random.default_rng(list(launch.name.encode()))
         self._turns: dict[int, list[np.ndarray]] = {}
         self.cells: list[dict[str, object]] = []
         self.samples: dict[str, np.ndarray] = {}

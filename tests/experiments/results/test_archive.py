@@ -1,6 +1,7 @@
 """A campaign becomes one file, which holds what its folder held and is the same each time."""
 
 import hashlib
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -25,16 +26,13 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
-@pytest.fixture
-def drawn(tmp_path: Path) -> Path:
-    found = tmp_path / "drawn"
-    found.mkdir()
-    (found / "report.html").write_text("<html>")
-    return found
+def drawn(stored: Path, figures: Path) -> None:
+    assert (stored / "campaign.json").exists()
+    (figures / "report.html").write_text("<html>")
 
 
 @pytest.fixture
-def packed(folder: Path, drawn: Path, tmp_path: Path) -> tuple[Path, str]:
+def packed(folder: Path, tmp_path: Path) -> tuple[Path, str]:
     """The archive, and its sum."""
     path = tmp_path / "quick.tar.xz"
     return path, archive.archive(folder, drawn, path)
@@ -45,7 +43,7 @@ def test_what_a_campaign_keeps_comes_back_with_its_figures(
 ) -> None:
     path, first = packed
     with unarchive.opened(path) as found:
-        assert archive.archive(found, found / "figures", tmp_path / "two.tar.xz") == first
+        assert archive.archive(found, drawn, tmp_path / "two.tar.xz") == first
         assert found.name == "quick"
         names = {str(path.relative_to(found)) for path in found.rglob("*") if path.is_file()}
         assert all((found / name).read_text() == name for name in FILES)
@@ -55,7 +53,7 @@ def test_what_a_campaign_keeps_comes_back_with_its_figures(
 
 
 def test_the_same_folder_gives_the_same_bytes_wherever_and_whenever(
-    packed: tuple[Path, str], folder: Path, drawn: Path, tmp_path: Path
+    packed: tuple[Path, str], folder: Path, tmp_path: Path
 ) -> None:
     _, first = packed
     for path in folder.rglob("*.json"):
@@ -83,7 +81,7 @@ def test_nothing_is_left_of_an_archive_that_cannot_be_written(folder: Path, tmp_
     (folder / "launches" / "0000-host.json").mkdir()  # no file: as good as unreadable, for root too
     (out / "quick.tar.xz").mkdir()
     with pytest.raises(OSError):
-        archive.archive(folder, folder / "none", out / "quick.tar.xz")
+        archive.archive(folder, drawn, out / "quick.tar.xz")
     assert list(out.iterdir()) == [out / "quick.tar.xz"]
 
 
@@ -108,9 +106,7 @@ def names_in(path: Path) -> set[str]:
     return {name for name in names if not name.startswith("format/")}
 
 
-def test_links_pipes_and_devices_are_left_out_and_named(
-    folder: Path, drawn: Path, tmp_path: Path
-) -> None:
+def test_links_pipes_and_devices_are_left_out_and_named(folder: Path, tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.mkdir()
     (private / "key").write_text("secret")
@@ -126,7 +122,7 @@ def test_links_pipes_and_devices_are_left_out_and_named(
 
 
 def test_a_folder_that_becomes_a_link_meanwhile_gives_nothing_away(
-    folder: Path, drawn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     private = tmp_path / "private"
     private.mkdir()
@@ -143,3 +139,34 @@ def test_a_folder_that_becomes_a_link_meanwhile_gives_nothing_away(
     monkeypatch.setattr(archive, "_stored", then_changed)
     archive.archive(folder, drawn, tmp_path / "quick.tar.xz")
     assert "logs/0000-host.log" not in names_in(tmp_path / "quick.tar.xz")
+
+
+HERE, REMOVED = "a" * 40, "0" * 40
+OUT = "quick.tar.xz"
+
+
+def in_history(revision: str) -> bool:
+    return revision == HERE
+
+
+def test_only_a_clean_revision_of_the_history_can_be_repeated() -> None:
+    assert archive.revision_fault(HERE, in_history) == ""
+    assert archive.revision_fault(f"{HERE}-dirty", in_history) == f"changes on top of {HERE}"
+    assert archive.revision_fault(REMOVED, in_history).startswith(f"{REMOVED}, which is not in")
+    for odd in ("unknown", "--all"):
+        assert archive.revision_fault(odd, in_history) == f"the revision '{odd}'"
+
+
+def test_a_campaign_that_nobody_can_repeat_is_refused_for_the_pages_and_marked_elsewhere(
+    tmp_path: Path,
+) -> None:
+    folder, lines = tmp_path / "quick", list[str]()
+    folder.mkdir()
+    (folder / "campaign.json").write_text(json.dumps({"git": f"{REMOVED}-dirty"}))
+    with pytest.raises(ResultsError, match=r"changes on top of 0{40}, .* measure again"):
+        archive.refuse_unrepeatable(
+            folder, archive.PUBLISHED / "quick.tar.xz", in_history, lines.append
+        )
+    archive.refuse_unrepeatable(folder, tmp_path / "quick.tar.xz", in_history, lines.append)
+    assert len(lines) == 1
+    assert "changes on top of" in lines[0]

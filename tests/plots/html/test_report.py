@@ -119,7 +119,7 @@ def test_every_figure_and_table_is_on_the_page(page: str, drawn: list[Path]) -> 
             assert f'<figure id="{path.stem}">' in page
         if path.suffix == ".csv":
             assert f'id="table-{path.stem}"' in page
-    assert page.count('role="img"') == 3
+    assert page.count('role="img"') == page.count("<figure id=") > 0
 
 
 def test_a_bench_shows_peers_over_direct_in_its_answer_and_times_below(

@@ -61,7 +61,7 @@ def make(contender: str, comm: MPI.Intracomm) -> Contender:
             os.environ.update(SETTINGS[contender] | GIVEN)
             with affinity.unpinned(cpus):
                 if gloo:
-                    with _rendezvous(own):
+                    with rendezvous(own):
                         horovod.init()
                 else:
                     os.environ.update(dict.fromkeys(CHOICES, "mpi"))
@@ -100,7 +100,7 @@ def bind_loopback(server: HTTPServer) -> None:
 
 
 @contextlib.contextmanager
-def _rendezvous(comm: MPI.Intracomm) -> Iterator[None]:
+def rendezvous(comm: MPI.Intracomm) -> Iterator[None]:
     """What ranks of one host find each other by, for the time in which they do; collective.
 
     Horovod's launcher serves this as long as a program runs; here it would take CPUs from others.

@@ -23,6 +23,7 @@ from tests.starting import MakeHosts, Start
 RANKS = Path(__file__).parent / "ranks" / "traffic.py"
 STREAM = RANKS.with_name("stream.py")
 MIB = 2**20
+OWN = f"hbmcomm-own-{os.getpid()}"
 PATIENCE = 20.0  # seconds
 
 
@@ -40,14 +41,14 @@ def said(output: str) -> list[str]:
 def test_each_host_has_a_name_a_network_and_memory_of_its_own(hosts: MakeHosts) -> None:
     made = hosts(2)
     for name in made.names:
-        on(made, name, f"echo {name} > /dev/shm/own; ipcmk -M 64")
+        on(made, name, f"echo {name} > /dev/shm/{OWN}; ipcmk -M 64")
     for name in made.names:
-        assert on(made, name, "hostname; cat /dev/shm/own") == f"{name}\n{name}\n"
+        assert on(made, name, f"hostname; cat /dev/shm/{OWN}") == f"{name}\n{name}\n"
     ids = [on(made, name, "ipcs -m").count("0x") for name in (*made.names, "ctl")]
     assert ids == [1, 1, 0]
     known = on(made, "n1", "getent hosts n2 ctl")
     assert " ".join(known.split()) == "10.99.0.2 n2 10.99.0.254 ctl"
-    assert not Path("/dev/shm/own").exists()
+    assert not Path("/dev/shm", OWN).exists()
 
 
 @pytest.mark.ranks

@@ -1,3 +1,4 @@
+import subprocess
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -160,6 +161,24 @@ def test_whatever_goes_into_the_image_changes_its_inputs(checkout: Path) -> None
 
 def test_a_folder_without_git_has_an_unknown_revision(tmp_path):
     assert image_provision.revision(tmp_path) == "unknown"
+
+
+def test_a_commit_that_was_removed_is_not_in_the_history(tmp_path):
+    def git(*words):
+        author = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+        command = ["git", "-C", tmp_path, *author, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    git("commit", "--quiet", "--allow-empty", "--message", "first")
+    first = git("rev-parse", "HEAD")
+    git("commit", "--quiet", "--allow-empty", "--message", "second")
+    assert image_provision.in_history(first, tmp_path)
+    second = git("rev-parse", "HEAD")
+    git("reset", "--quiet", "--hard", first)
+    assert image_provision.in_history(first, tmp_path)
+    assert not image_provision.in_history(second, tmp_path)
+    assert not image_provision.in_history("0" * 40, tmp_path)
 
 
 def test_an_engine_that_is_gone_is_said_so():

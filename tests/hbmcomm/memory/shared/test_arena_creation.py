@@ -5,7 +5,7 @@ import errno
 import gc
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from hbmcomm.memory.shared.segment import Locator
 from hbmcomm.memory.shared.segment_cache import SegmentCache
 from hbmcomm.memory.topology import procfs
 from tests.hbmcomm.memory.cast import CONTROL, Cast
+from tests.left import own_files
 
 pytestmark = pytest.mark.alone
 
@@ -34,6 +35,16 @@ ERRORS = [
     struct.error("required argument is not an integer"),
     RuntimeError("can't start new thread"),
 ]
+
+
+Files = Callable[[], set[Path]]
+
+
+@pytest.fixture
+def files() -> Iterator[Files]:
+    """The named segments that there are of this test."""
+    with own_files("hbmcomm.*") as made:
+        yield made
 
 
 def regular() -> Kind:
@@ -112,7 +123,9 @@ def test_all_goes_with_the_last_user() -> None:
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("step", ["ordinary", "arrays", "attach"])
-def test_what_closes_every_way_to_one_rank_closes_it_to_all(step: str, error: Exception) -> None:
+def test_what_closes_every_way_to_one_rank_closes_it_to_all(
+    files: Files, step: str, error: Exception
+) -> None:
     ranks = Cast(3)
 
     def refuse(*_arguments: Any) -> Any:
@@ -126,7 +139,7 @@ def test_what_closes_every_way_to_one_rank_closes_it_to_all(step: str, error: Ex
     assert "memfd: rank 1: " in str(found[0]) and "shm: rank 1: " in str(found[0])
     assert str(error) in str(found[0])
     assert all(isinstance(each, Arena) for each in ranks.arenas())
-    assert not set(segment.SHM.glob("hbmcomm.*"))
+    assert not files()
 
 
 @pytest.mark.parametrize(
@@ -197,12 +210,12 @@ def blind(prefix: str) -> Callable[[Locator], segment.Segment]:
 
 
 def test_ranks_without_each_other_s_proc_share_through_dev_shm(
-    monkeypatch: pytest.MonkeyPatch,
+    files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segment, "attach", blind("/proc"))
     ranks = Cast(2)
     arenas = ranks.arenas()
-    assert not set(segment.SHM.glob("hbmcomm.*"))
+    assert not files()
     assert all(np.asarray(each.allocate(MIB)).size for each in arenas)
     exchanges = ranks.exchanges
     again = ranks.arenas()  # what has no name any more is mapped already
@@ -211,7 +224,7 @@ def test_ranks_without_each_other_s_proc_share_through_dev_shm(
 
 
 def test_hidden_segments_are_no_use_to_ranks_that_have_not_mapped_them(
-    monkeypatch: pytest.MonkeyPatch,
+    files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segment, "BACKINGS", ("shm",))
     pair, trio = Cast(2), Cast(3)
@@ -221,7 +234,7 @@ def test_hidden_segments_are_no_use_to_ranks_that_have_not_mapped_them(
     assert all(isinstance(each, Arena) for each in found)
     assert trio.exchanges == 4  # the hidden ones, then new ones
     assert first[0].ranks[0].arrays != found[0].ranks[0].arrays
-    assert not set(segment.SHM.glob("hbmcomm.*"))
+    assert not files()
 
 
 def test_ranks_that_can_share_nothing_are_reported_who_cannot_see_whom(

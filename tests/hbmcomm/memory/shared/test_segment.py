@@ -13,6 +13,7 @@ import pytest
 from hbmcomm.memory.policy import kernel
 from hbmcomm.memory.shared import segment
 from hbmcomm.memory.shared.segment import HUGE_PAGE, Backing, Locator
+from tests.left import own_files
 from tests.second_user import SecondUser
 
 pytestmark = pytest.mark.alone
@@ -22,10 +23,6 @@ BYTES = 64 * HUGE_PAGE
 
 def open_files() -> set[str]:
     return {each.name for each in Path("/proc/self/fd").iterdir()}
-
-
-def named() -> set[Path]:
-    return set(segment.SHM.glob("hbmcomm.*"))
 
 
 def locator_of(descriptor: int, name: str) -> Locator:
@@ -47,12 +44,12 @@ def test_what_one_writes_the_other_reads(backing: Backing) -> None:
 
 
 def test_a_hidden_segment_has_no_name_left() -> None:
-    before = named()
-    made = segment.create("shm", BYTES)
-    assert Path(made.locator.path).stat().st_mode & 0o777 == 0o600
-    made.unlink()
-    made.unlink()
-    assert named() == before
+    with own_files("hbmcomm.*") as files:
+        made = segment.create("shm", BYTES)
+        assert Path(made.locator.path).stat().st_mode & 0o777 == 0o600
+        made.unlink()
+        made.unlink()
+        assert not files()
     with pytest.raises(FileNotFoundError):
         segment.attach(made.locator)
 
@@ -146,7 +143,7 @@ def test_a_link_in_dev_shm_is_not_followed(tmp_path: Path) -> None:
     victim.write_bytes(b"precious")
     os.truncate(victim, BYTES)
     state = victim.stat()
-    link = segment.SHM / "hbmcomm.0123456789abcdef"
+    link = segment.SHM / f"hbmcomm.{os.urandom(8).hex()}"
     locator = Locator("shm", str(link), state.st_dev, state.st_ino, link.name, BYTES)
     link.symlink_to(victim)
     try:
@@ -176,21 +173,23 @@ def test_no_two_segments_have_one_name() -> None:
 def test_what_cannot_be_made_leaves_nothing_open(
     backing: Backing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = open_files(), named()
+    before = open_files()
+    with own_files("hbmcomm.*") as files:
 
-    def refuse(*_arguments: object) -> None:
-        raise OSError(errno.EFBIG, "File too large")
+        def refuse(*_arguments: object) -> None:
+            raise OSError(errno.EFBIG, "File too large")
 
-    with pytest.raises(OSError):
-        segment.create(backing, 2**61)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "ftruncate", refuse)
+        with pytest.raises(OSError):
+            segment.create(backing, 2**61)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "ftruncate", refuse)
+            with pytest.raises(OSError, match="too large"):
+                segment.create(backing, BYTES)
+        monkeypatch.setattr(kernel, "map_shared", refuse)
         with pytest.raises(OSError, match="too large"):
             segment.create(backing, BYTES)
-    monkeypatch.setattr(kernel, "map_shared", refuse)
-    with pytest.raises(OSError, match="too large"):
-        segment.create(backing, BYTES)
-    assert (open_files(), named()) == before
+        assert not files()
+    assert open_files() == before
 
 
 @pytest.mark.parametrize(
