@@ -77,9 +77,10 @@ int hbm_test(hbm_operation *o, uintptr_t request)
         hbm_progress_others(NULL);
     if (status_of(o) == HBM_PENDING)
         hbm_progress_mpi(); /* other ranks may wait for MPI */
-    if (status_of(o) != HBM_PENDING)
-        hbm_free_request(o, request);
-    return status_of(o);
+    int status = status_of(o);
+    if (status != HBM_PENDING)
+        hbm_free_request(o, request); /* another thread may drop the operation then */
+    return status;
 }
 
 int hbm_wait(hbm_operation *o, uintptr_t request)
@@ -155,14 +156,7 @@ uint64_t hbm_start_plan(uintptr_t plan, uintptr_t request)
     return p ? hbm_start_once(p->comm, p->call, request) : HBM_UNREADABLE;
 }
 
-void hbm_drop_once(uint64_t operation)
-{
-    hbm_operation *o = hbm_numbered(operation);
-    if (!o)
-        return;
-    atomic_fetch_add_explicit(&o->uses, 1, memory_order_relaxed);
-    hbm_drop(o);
-}
+void hbm_drop_once(uint64_t operation) { hbm_drop(hbm_retire(operation)); }
 
 int hbm_test_once(uint64_t operation, uintptr_t request)
 {

@@ -82,6 +82,16 @@ hbm_operation *hbm_numbered(uint64_t number)
                                                                                           : NULL;
 }
 
+hbm_operation *hbm_retire(uint64_t number)
+{
+    hbm_operation *o = hbm_numbered(number);
+    uint64_t uses = number >> INDEX_BITS;
+    return o && atomic_compare_exchange_strong_explicit(&o->uses, &uses, uses + 1,
+                                                        memory_order_relaxed, memory_order_relaxed)
+               ? o
+               : NULL;
+}
+
 static void return_memory(hbm_operation *o)
 {
     hbm_operation *none = NULL;

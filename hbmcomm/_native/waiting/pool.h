@@ -10,4 +10,7 @@ uint64_t hbm_number_of(const hbm_operation *o);
 /* The operation of a number. NULL: it was complete and its status was returned. */
 hbm_operation *hbm_numbered(uint64_t number);
 
+/* The same for one thread of all that ask, which drops it. The number names nothing then. */
+hbm_operation *hbm_retire(uint64_t number);
+
 #endif

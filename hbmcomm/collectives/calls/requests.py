@@ -7,13 +7,11 @@ polls the core (`mpi_progress`).
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Literal, Protocol
 
 from mpi4py import MPI
 
 from hbmcomm.collectives.core.native import lib
-from hbmcomm.errors import HbmcommError
 
 _wait, _test = lib.hbm_wait_once, lib.hbm_test_once
 _take_back = lib.hbm_take_back_request
@@ -71,7 +69,7 @@ class Request(CollectiveRequest):
                 self._fail(found)
             # a signal handler may raise right after the core returns; the next Wait repeats this
             self._operation = 0
-            del in_flight[operation]
+            in_flight.pop(operation, None)
         elif status is None:
             _take_back(id(self))
         return True if status is None else super().Wait(status)
@@ -86,7 +84,7 @@ class Request(CollectiveRequest):
             if found:
                 self._fail(found)
             self._operation = 0
-            del in_flight[operation]
+            in_flight.pop(operation, None)
         elif status is None:
             _take_back(id(self))
         return True if status is None else super().Test(status)
@@ -96,7 +94,7 @@ class Request(CollectiveRequest):
         if status != _PENDING:
             lib.hbm_drop_once(operation)
             self._operation = 0
-            del in_flight[operation]
+            in_flight.pop(operation, None)
         self._kept[0]._check(status)
 
 
@@ -113,8 +111,8 @@ def track(request: Request, operation: int) -> None:
     request._operation = operation
     in_flight[operation] = request
     if len(in_flight) > _most:
-        for each in list(in_flight.values()):
-            if not each:  # MPI has returned its status
-                with suppress(HbmcommError):
-                    each.Test()
+        for number, each in list(in_flight.items()):
+            if not each:  # MPI has returned its status, perhaps in a wait that another thread is in
+                lib.hbm_drop_once(number)
+                in_flight.pop(number, None)
         _most = 2 * len(in_flight)

@@ -71,6 +71,37 @@ def the_first_of_many_completes_in_another_wait() -> None:
 
 
 @promise
+def a_wait_ends_where_another_thread_has_dropped_its_operation() -> None:
+    """Starting a call drops operations that MPI has completed. Another thread may do so between the
+    end of a wait in the core and its return to Python."""
+    from hbmcomm.collectives.calls import requests
+
+    later, wait = [], requests._wait
+
+    def wait_beside_another_thread(operation: int, request: int) -> int:
+        status: int = wait(operation, request)
+        requests._most = 0
+        later.append(comms[1].Ibarrier())
+        return status
+
+    if WORLD.rank == 0:
+        first = comms[0].Ibarrier()
+        WORLD.send(None, 1, GO)
+        requests._wait = wait_beside_another_thread
+        try:
+            first.Wait()
+        finally:
+            requests._wait = wait
+        WORLD.send(None, 1, DONE)
+    else:
+        WORLD.recv(source=0, tag=GO)
+        comms[0].Ibarrier().Wait()
+        WORLD.recv(source=0, tag=DONE)
+        later.append(comms[1].Ibarrier())
+    later[0].Wait()
+
+
+@promise
 def a_thousand_operations_of_one_communicator_complete_from_the_last_to_the_first() -> None:
     x, y = np.ones(OPERATIONS), np.zeros((OPERATIONS, OPERATIONS))
     requests = [comms[0].Iallreduce(x, y[i]) for i in range(OPERATIONS)]
