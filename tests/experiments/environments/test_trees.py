@@ -1,4 +1,4 @@
-"""Charliecloud, Apptainer and chroot for real: the harness over the image as a folder."""
+"""Charliecloud, Apptainer and chroot for real: the harness over the image's layers or a copy."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,8 +14,9 @@ from experiments.jobs.execute import execute
 from experiments.processes import executables
 from experiments.processes.tracking import MARK
 from experiments.provision import passthrough
-from experiments.provision.images import unpacked
+from experiments.provision.images import layers, unpacked
 from experiments.provision.images.image import PREFIX, Image
+from experiments.provision.images.layers import Layers
 from tests.experiments.environments.small_launch import small_launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
@@ -34,16 +35,26 @@ def tree(engine: docker.DockerClient, image: Image) -> Iterator[Path]:
     yield unpacked.ensure(engine, image, print)
 
 
-def over(tree: Path, runtime: type[Tree], root: bool = False) -> Any:
-    known = PREFIX, passthrough.cores(), passthrough.machine(), EMULATED
-    return runtime("openmpi", tree, *known, root=root)
+@pytest.fixture(scope="module")
+def mounted(engine: docker.DockerClient, image: Image) -> Layers:
+    """The image's layers."""
+    if not passthrough.is_root():
+        pytest.skip("reading the engine's layers needs root")
+    return layers.of(engine, image)
+
+
+def over(tree: Path | Layers, runtime: type[Tree], root: bool = False) -> Any:
+    known = PREFIX, passthrough.cores(), passthrough.machine(), EMULATED, root
+    if isinstance(tree, Path):
+        return runtime("openmpi", tree, *known)
+    return runtime("openmpi", layers.mount_point(), *known, (str(tree.folder), tree.option))
 
 
 @needs("ch-run")
 def test_every_operation_is_right_in_charliecloud(
-    tree: Path, measured: Callable[..., dict[str, Any]]
+    mounted: Layers, measured: Callable[..., dict[str, Any]]
 ) -> None:
-    result = measured(over(tree, Charliecloud), small_launch("charliecloud"))
+    result = measured(over(mounted, Charliecloud), small_launch("charliecloud"))
     tried = result["environment"]["datapath"]
     assert tried["uid"] != 0
     assert int(tried["capabilities_effective"], 16) == 0
@@ -75,23 +86,24 @@ def test_ranks_in_charliecloud_see_the_image_and_the_mark_and_nothing_else(
 
 @pytest.mark.parametrize("root", [True, False])
 def test_every_operation_is_right_over_the_images_files_without_a_container(
-    tree: Path, measured: Callable[..., dict[str, Any]], root: bool
+    request: pytest.FixtureRequest, measured: Callable[..., dict[str, Any]], root: bool
 ) -> None:
-    """As root, and as a user mapped to root, which root can be too."""
-    environment = over(tree, Userland, root=root and passthrough.is_root())
+    """As root over the layers, and as a user mapped to root over a copy; root can be that too."""
+    files = request.getfixturevalue("mounted" if root else "tree")
+    environment = over(files, Userland, root=root)
     result = measured(environment, small_launch("userland" if root else "host"))
     tried = result["environment"]["datapath"]
     assert {tried[way] for way in ("cma", "kcmp", "memfd")} == {"works"}
     assert tried["seccomp"] == "0"
-    assert (tried["uid"] != 0) == (root and passthrough.is_root())
+    assert (tried["uid"] != 0) == root
     assert result["environment"]["versions"]["python"] != "" and not Path(FOLDER).exists()
 
 
 @needs("apptainer")
 def test_every_operation_is_right_in_apptainer(
-    tree: Path, measured: Callable[..., dict[str, Any]]
+    mounted: Layers, measured: Callable[..., dict[str, Any]]
 ) -> None:
-    environment = over(tree, Apptainer, root=passthrough.is_root())
+    environment = over(mounted, Apptainer, root=True)
     tried = measured(environment, small_launch("apptainer"))["environment"]["datapath"]
     assert tried["uid"] != 0
     assert tried["memfd"] == "works"
