@@ -199,6 +199,7 @@ def archive(context, results=None, out="", data=False):
 
     The same campaign gives the same file. report, plot, export and compare take it as it is; how
     to read it without this program is in docs/results-format.md, which is in the archive as well.
+    Names of folders, users and hosts of the machine that measured become words, such as CHECKOUT.
 
     Examples:  ./inv archive results/quick-20260102-030405
                ./inv archive --data --out docs/data/docker.tar.xz

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.model.quantities import NOTHING
+from experiments.results.local_names import Replacing
 from plots.html.report import command
 from plots.tables import stored_bench
 
@@ -108,7 +109,7 @@ def _header(path: Path) -> dict[str, Any]:
 def _command(header: Mapping[str, Any]) -> str:
     """The command line; of the JSON of a bench, flags that ask the same."""
     if "command" in header:
-        return command(header["command"])
+        return command(Replacing({}).json(header["command"], "command"))  # older ones have folders
     asked = header["question"]
     factors, launches = asked["factors"], asked["launches"]
     flags = {

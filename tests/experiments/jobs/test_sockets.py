@@ -24,6 +24,8 @@ from experiments.model.errors import ExperimentsError
 from experiments.programs.measure import lines
 from experiments.programs.measure.lines import LISTENER
 
+LATE = 30.0  # seconds: far more than a busy machine needs, far less than a stranger may take
+
 
 @pytest.fixture
 def ends(tmp_path: Path) -> Iterator[Sockets]:
@@ -159,6 +161,7 @@ def test_strangers_who_say_little_hold_up_neither_the_driver_nor_a_rank(
     ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "CALLERS", 8)
+    monkeypatch.setattr(sockets, "HELLO_PATIENCE", 2 * LATE)
     place = loopback(tmp_path)
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(socket.create_connection(place)) for _ in range(20)]
@@ -166,9 +169,9 @@ def test_strangers_who_say_little_hold_up_neither_the_driver_nor_a_rank(
             each.send(b"x")
         began = time.monotonic()
         assert not ends.connect()
-        assert time.monotonic() - began < 0.2
+        assert time.monotonic() - began < LATE
         echo(tmp_path)
-        assert connected(ends, 0.5)
+        assert connected(ends, LATE)
 
 
 def test_a_stranger_has_one_deadline_for_all_that_it_says(

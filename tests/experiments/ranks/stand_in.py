@@ -31,9 +31,9 @@ def pace() -> float:
 class Machine:
     """Carries out orders as programs.cells.Cells does."""
 
-    def __init__(self, launch: Launch, factor: float, noise: float) -> None:
+    def __init__(self, launch: Launch, factor: float, noise: float, seed: str) -> None:
         self._launch, self._factor, self._noise = launch, factor, noise
-        self._rng = np.random.default_rng(list(launch.name.encode()))
+        self._rng = np.random.default_rng(list(seed.encode()))
         self._turns: dict[int, list[np.ndarray]] = {}
         self.cells: list[dict[str, object]] = []
         self.samples: dict[str, np.ndarray] = {}
@@ -57,7 +57,8 @@ class Machine:
 
 def main(factor: float, noise: float, folder: Path) -> None:
     began, launch = time.time(), read_launch(folder)
-    machine = Machine(launch, factor, noise)
+    campaign = folder.parents[1].name  # campaigns beside each other differ
+    machine = Machine(launch, factor, noise, f"{campaign}/{launch.name}")
     _obey(folder, launch.ranks, machine)
     environment = {"versions": {"mpi": "none: a stand-in"}}
     parts = {"environment": environment, "ranks": [], "cells": machine.cells}

@@ -104,6 +104,6 @@ def test_this_machines_names_are_recorded_however_they_are_spelled(
 
 
 def test_a_campaign_of_before_names_its_checkout_in_its_command(tmp_path: Path) -> None:
-    header = {"command": ["invoke", "--search-root", "/tmp/ci_new", "run"]}
-    assert "/tmp/ci_new" in local_names.before(header, tmp_path)["CHECKOUT"]
+    header = {"command": ["invoke", "--search-root", "/data/checkout", "run"]}
+    assert "/data/checkout" in local_names.before(header, tmp_path)["CHECKOUT"]
     assert local_names.before({}, tmp_path)["CHECKOUT"] == [str(ROOT), ""]

@@ -1,6 +1,9 @@
 """Which packages a system and an image have."""
 
+import io
 import subprocess
+import tarfile
+from unittest.mock import create_autospec
 
 import docker
 import pytest
@@ -36,7 +39,16 @@ def test_without_dpkg_nothing_is_known_of_the_system(monkeypatch: pytest.MonkeyP
 
 
 def test_what_is_removed_from_an_image_is_not_in_its_list() -> None:
-    assert installed._from_status(STATUS) == {"libc6": "2.36-9"}
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        entry = tarfile.TarInfo("status")
+        entry.size = len(STATUS)
+        tar.addfile(entry, io.BytesIO(STATUS.encode()))
+    engine = create_autospec(docker.DockerClient, instance=True)
+    container = engine.containers.create.return_value
+    container.get_archive.return_value = [packed.getvalue()], {}
+    assert installed.of_image(engine, "image") == {"libc6": "2.36-9"}
+    container.remove.assert_called_once_with(force=True)
 
 
 @pytest.mark.container

@@ -1,6 +1,7 @@
+import os
 import subprocess
 import sys
-import time
+import threading
 import zipfile
 from pathlib import Path
 
@@ -86,24 +87,35 @@ def test_two_processes_do_not_make_one_environment_at_once(tmp_path: Path, flavo
     assert "could not be made" in other.communicate(timeout=60)[1]
 
 
+def take_turn(folder: Path) -> None:
+    with scratch.locked(folder):
+        pass
+
+
 def test_the_pip_of_a_killed_process_keeps_the_next_one_waiting(tmp_path: Path) -> None:
+    gate, places = tmp_path / "gate", tmp_path / "places"
+    os.mkfifo(gate)
     makes = (
         "from pathlib import Path\n"
         "from experiments.processes import scratch\n"
         "from experiments.provision.wheels import mpi\n"
-        f"with scratch.locked(Path({str(tmp_path)!r})) as lock:\n"
+        f"with scratch.locked(Path({str(places)!r})) as lock:\n"
         "    print('alone', flush=True)\n"
-        "    mpi.run(['sleep', '2'], 'none', pass_fds=(lock,))\n"
+        f"    mpi.run(['cat', {str(gate)!r}], 'none', pass_fds=(lock,))\n"
     )
     command = [sys.executable, "-c", makes]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:
         assert killed.stdout is not None
         killed.stdout.readline()
-        time.sleep(0.5)
-        killed.kill()
-    began = time.monotonic()
-    with scratch.locked(tmp_path):
-        assert 0.5 < time.monotonic() - began < 30
+        with gate.open("w"):  # once the command reads from it, which stands for pip
+            killed.kill()
+            killed.wait()
+            next_one = threading.Thread(target=take_turn, args=(places,))
+            next_one.start()
+            next_one.join(0.3)
+            assert next_one.is_alive()
+        next_one.join(60)
+        assert not next_one.is_alive()
 
 
 def test_every_distribution_of_an_environment_is_known_with_its_version() -> None:
