@@ -56,6 +56,19 @@ def cautions(
     ]
 
 
+def conditions(launches: Launches, cells: pd.DataFrame) -> Iterator[str]:
+    """What is said beside any ratio of times, not only among the cautions: busy CPUs, launches
+    that took no turns or took them in pairs, cells that were unstable."""
+    yield from disturbed.sentences(launches)
+    yield from _apart(cells)
+    yield from _in_pairs(launches)
+    if share := float(cells["unstable"].astype(bool).mean()):
+        yield (
+            f"{100 * share:.0f} % of the cells of launches are unstable (standard deviation from "
+            "10 % of the mean, or an extreme 50 % off it); the medians of launches are compared"
+        )
+
+
 def _unfinished(header: Mapping[str, Any], launches: Launches) -> Iterator[str]:
     planned = sum(len(block["launches"]) for block in header["schedule"])
     finished = sum(not each.get("launch", {}).get("beside") for each in launches.values())
