@@ -160,7 +160,21 @@ def _pairs(
     value: str,
     pooled: bool = False,
 ) -> tuple[list[str], pd.DataFrame]:
-    """The factors that name a ratio; those, `pair` and `ratio` of every cell and block."""
+    """The factors that name a ratio; those, `pair` and `ratio` of every cell and block.
+
+    Two arms that each took turns with the reference arm, and not with each other, are compared
+    through it: whatever changed between the two is in neither of their ratios over it.
+    """
+    if column == "arm" and (apart := _blocks_apart(cells, numerator, denominator)):
+        torn = cells["block"].isin(apart)
+        keys, whole = _pairs(cells[~torn], column, numerator, denominator, value)
+        above, below = (
+            _pairs(cells[torn], column, arm, HOST, value)[1] for arm in (numerator, denominator)
+        )
+        both = above.merge(below, on=[*keys, "pair"], suffixes=("", "_below"))
+        both["ratio"] = both["ratio"] / both["ratio_below"]
+        filled = [each for each in (whole, both[[*keys, "pair", "ratio"]]) if len(each)]
+        return keys, pd.concat(filled, ignore_index=True) if filled else whole
     free = {column, *CONTAINER} if column == "arm" else {column}
     if column == "kind":
         free.add("emulated")
@@ -208,6 +222,22 @@ def _of_one_company(frame: pd.DataFrame, numerator: str, denominator: str) -> pd
     shared = set(name[frame["arm"] == numerator]) & set(name[frame["arm"] == denominator])
     paired = name.isin(shared)
     return frame[paired | ~frame["block"].isin(frame.loc[paired, "block"])]
+
+
+def _blocks_apart(cells: pd.DataFrame, numerator: str, denominator: str) -> list[Any]:
+    """The blocks in which two arms, none of them the reference arm, took turns in other company."""
+    if HOST in (numerator, denominator):
+        return []
+    sides = cells["arm"].isin([numerator, denominator]) & (cells["company"].fillna("") != "")
+    companies = cells[sides].groupby(["block", "arm"], observed=True)["company"].agg(set)
+    both = companies.unstack("arm").dropna()
+    if not {numerator, denominator} <= set(both):
+        return []
+    return [
+        block
+        for block, one, other in zip(both.index, both[numerator], both[denominator], strict=True)
+        if not one & other
+    ]
 
 
 def _in_turns(

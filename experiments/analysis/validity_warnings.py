@@ -227,14 +227,15 @@ def _awake(launches: Launches) -> Iterator[str]:
 
 
 def _in_pairs(launches: Launches) -> Iterator[str]:
-    """Blocks with arms that did not fit into memory at once."""
+    """Blocks with arms that did not take turns all at once."""
     asked = [launch["launch"] for launch in launches.values() if launch.get("launch")]
     blocks = {each["block"] for each in asked if each.get("beside")}
     if blocks:
         yield (
-            f"in {len(blocks)} of {len({each['block'] for each in asked})} blocks the buffers of "
-            "all arms did not fit into memory at once: each arm took turns with the reference arm "
-            "alone, and its ratio is over the launch beside it"
+            f"in {len(blocks)} of {len({each['block'] for each in asked})} blocks not all arms "
+            "took turns at once, as memory was short or a lost launch was measured again: each "
+            "took them with the reference arm alone; its ratio is over the launch beside it, and a "
+            "ratio of two other arms is that of both over the reference arm"
         )
 
 

@@ -92,6 +92,23 @@ def test_in_a_block_of_pairs_each_arm_is_over_the_reference_launch_beside_it() -
         assert again.tolist() == pytest.approx([1.0])
 
 
+def test_two_arms_that_shared_no_turns_are_compared_through_the_reference_arm() -> None:
+    """Between the pairs the machine became twice as slow; Docker takes 1.1 times as long."""
+    frames = [
+        cells({"docker": [1.1, 1.1], "host": [1.0, 1.0]}).assign(company="docker host"),
+        cells({"userland": [2.0, 2.0], "host": [2.0, 2.0]}).assign(company="host-beside userland"),
+    ]
+    frame = pd.concat(frames).assign(group=1)
+    frame["turns"] = [()] * len(frame)
+    found = ratios.paired_ratio(frame, "arm", "docker", "userland")
+    assert found["ratio"].tolist() == pytest.approx([1.1])
+    assert found["blocks"].tolist() == [2]
+    whole = cells({"docker": [1.3], "userland": [1.0], "host": [1.0]}).assign(company="all")
+    whole = whole.assign(block=7, turns=[()] * 3, group=1)
+    both = ratios.paired_ratio(pd.concat([frame, whole]), "arm", "docker", "userland")
+    assert (both["blocks"][0], both["most"][0]) == (3, pytest.approx(1.3))
+
+
 def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
     found = ratios.paired_ratio(
         cells({"regular": [2.0, 4.0], "hbw": [1.0, 1.0]}, "kind"), "kind", "regular", "hbw"
