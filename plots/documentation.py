@@ -23,7 +23,7 @@ from experiments.analysis.findings.selection import at, in_order, rows
 from experiments.analysis.findings.steps import STEPS
 from experiments.analysis.reading import load
 from experiments.model.arms import HOST
-from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
+from experiments.model.quantities import NOTHING, counted, ratio_text, seconds_text
 from experiments.results.unarchive import opened
 from plots import glossary, reproduce
 from plots.draw import (
@@ -49,7 +49,9 @@ from plots.layout.labels import (
 )
 from plots.layout.style import TRANSPORTS, style
 from plots.tables import cost_models, stored_bench
+from plots.tables.columns import widest_text
 from plots.text.answers import answers
+from plots.text.cost import floor_text
 from plots.text.headline import headline
 from plots.text.wire import best_flat
 
@@ -143,15 +145,15 @@ def _glossary() -> str:
 
 
 def _slower(found: Findings) -> list[str]:
-    return [
-        f"{each.sentence.partition(': ')[0]}."
-        for each in answers(found)
-        if each.question.startswith("How much slower")
-    ]
+    return [each.sentence for each in answers(found) if each.question.startswith("How much slower")]
 
 
-def _floor(found: Findings) -> str:
-    return f"Noise floor {percent_text(found.floor)}; {found.blocks} blocks of arms in turns."
+def _conditions(found: Findings) -> str:
+    """What a reader must know beside any ratio of the campaign."""
+    return " ".join(
+        [f"{counted(found.blocks, 'block')} of arms in turns.", floor_text(found)]
+        + [f"{each[0].upper()}{each[1:]}." for each in found.conditions]
+    )
 
 
 def _wrapped(text: str) -> str:
@@ -219,7 +221,8 @@ def _fastest(found: Findings) -> str:
 
 
 def _steps(found: Findings) -> str:
-    """Operations by MPI: what each step from the host to a container costs, over all sizes."""
+    """Operations by MPI: what each step from the host to a container costs, as the median over
+    all sizes and at the size that may cost most."""
     steps = {
         (row.mpi, row.transport, row.operation, row.step): row for row in rows(found.whole_steps)
     }
@@ -227,10 +230,15 @@ def _steps(found: Findings) -> str:
     levels = (in_order({key[at] for key in steps}, order) for at, order in enumerate(orders))
     body = [
         [mpi_name(mpi), transport, operation_name(operation)]
-        + [_ratio(steps.get((mpi, transport, operation, step))) for step in STEPS]
+        + [_step(steps.get((mpi, transport, operation, step))) for step in STEPS]
         for mpi, transport, operation in product(*levels)
     ]
     return _markdown(["MPI", "transport", "operation", *STEPS], body)
+
+
+def _step(row: Any) -> str:
+    """ "1.04 (0.98 to 1.10); widest 0.93 to 1.26 at 1 KiB"; a dash for no row."""
+    return NOTHING if row is None else f"{_ratio(row)}; widest {widest_text(row._asdict())}"
 
 
 def _wires(found: Findings) -> str:
@@ -302,9 +310,9 @@ def _values(schema: Mapping[str, Any], path: str, meaning: str) -> Iterator[tupl
 
 
 MEASURED: Mapping[str, Callable[[Findings], str]] = {
-    "headline": lambda found: _wrapped(" ".join(_slower(found)[:1])),
-    "containers": lambda found: _wrapped(" ".join([*headline(found), _floor(found)])),
-    "transports": lambda found: _wrapped(" ".join([*_slower(found), _floor(found)])),
+    "headline": lambda found: _wrapped(" ".join([*_slower(found)[:1], _conditions(found)])),
+    "containers": lambda found: _wrapped(" ".join([*headline(found), _conditions(found)])),
+    "transports": lambda found: _wrapped(" ".join([*_slower(found), _conditions(found)])),
     "times": _times,
     "systems": _systems,
     "fastest": _fastest,

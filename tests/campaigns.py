@@ -6,6 +6,7 @@ say what a figure must show. tests/conftest.py makes the fixtures known to all t
 
 import copy
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -49,6 +50,9 @@ def seconds(cell: dict[str, Any], rng: np.random.Generator) -> float:
     time *= 1.4 if cell["locality"] == "remote" else 1.0
     time *= 1.1 if cell["binding"] == "spread" else 1.0
     return float(time * rng.lognormal(0, 0.02))
+
+
+Times = Callable[[dict[str, Any], np.random.Generator], float]
 
 
 def make_cells(
@@ -131,12 +135,15 @@ def write_campaign(
     hbw: bool = True,
     slim: bool = False,
     machine: str = "",
+    times: Times = seconds,
+    seed: int = 3,
     **flags: Any,
 ) -> Path:
     """A results folder of the quick experiment, as the runner leaves it.
 
     Args:
         machine: the emulated machine that everything ran on, instead of the host.
+        times: the model of a launch's median, and the seed of its noise.
         slim: only direct and mpi, only in regular memory.
         missing: lines of campaign.json that say which arm is missing and why.
         hbw: without it, every cell in that kind is skipped.
@@ -161,14 +168,19 @@ def write_campaign(
         machine={"processor": "Example <CPU> & co", "cores": "2", "nodes": "4 GiB"},
         command=["./inv", "run", "--experiment", "quick"],
     )
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     for launch in (launch for block in plan for launch in block.launches):
-        _finish(folder, launch, rng, hbw, machine)
+        _finish(folder, launch, rng, hbw, machine, times)
     return folder
 
 
 def _finish(
-    folder: Path, launch: Launch, rng: np.random.Generator, hbw: bool, machine: str
+    folder: Path,
+    launch: Launch,
+    rng: np.random.Generator,
+    hbw: bool,
+    machine: str,
+    times: Times,
 ) -> None:
     copies = sorted({(cell.kind, cell.bytes) for cell in launch.cells})
     every = [Cell("copy", "mpi", kind, "local", size) for kind, size in copies]
@@ -178,7 +190,7 @@ def _finish(
             cells.append(vars(cell) | {"skipped": "this machine has no high-bandwidth memory"})
             continue
         levels = vars(cell) | {"emulated": cell.kind == "hbw" and not machine}
-        median = seconds(
+        median = times(
             levels
             | {"ranks": launch.ranks, "binding": launch.binding, "mpi": launch.mpi}
             | {"environment": str(launch.environment), "profile": launch.profile}

@@ -7,13 +7,13 @@ machine falls on one side only, and no interval knows of it.
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import isfinite, nan
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from experiments.analysis.metadata_diff import flatten
-from experiments.analysis.ratios import floors
+from experiments.analysis.ratios import Floors, floors
 from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import FACTORS, median_interval, unpaired_ratio, verdict
 from experiments.model.arms import HOST, TWIN
@@ -49,7 +49,7 @@ class Comparison:
         cells: of every arm but the A/A twin: KEYS, first_s and second_s (medians over launches,
             with first_low_s ...), ratio of the second over the first with low and high, launches
             of each side, and the verdict.
-        floors: the noise floor of each.
+        floors: the largest noise floor of each; a cell is held against those of its MPI and size.
         left_out: why cells of one or the other are not among `cells`, one sentence each.
         warning: why no time here means anything: an emulated machine; else "".
     """
@@ -82,8 +82,8 @@ def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Compa
     ours, theirs = (side.cells[side.cells["arm"] != TWIN] for side in (first, second))
     if other_mpi:
         ours, theirs = _across_mpis(ours, theirs)
-    noise = (floors(first.cells).overall, floors(second.cells).overall)
-    found, left_out = _results(ours, theirs, max(noise) if all(map(isfinite, noise)) else nan)
+    noise = floors(first.cells), floors(second.cells)
+    found, left_out = _results(ours, theirs, noise)
     if found.empty:
         raise ResultsError(
             f"the campaigns {first.folder} and {second.folder} share no cell: "
@@ -94,7 +94,7 @@ def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Compa
         (str(first.folder), str(second.folder)),
         apart(first, second),
         found,
-        noise,
+        (noise[0].largest, noise[1].largest),
         left_out,
         recorded.meaning(machines),
     )
@@ -222,7 +222,7 @@ def _across_mpis(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFram
 
 
 def _results(
-    first: pd.DataFrame, second: pd.DataFrame, floor: float
+    first: pd.DataFrame, second: pd.DataFrame, noise: tuple[Floors, Floors]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Cells of both, in groups of the size with most launches; why others are left out."""
     sides = [
@@ -233,7 +233,8 @@ def _results(
     for (*key, _), ours, theirs in pd.concat(sides, axis=1, join="inner").itertuples():
         if min(len(ours), len(theirs)) > min(map(len, best.get(tuple(key), ([], [])))):
             best[tuple(key)] = ours, theirs
-    rows = [dict(zip(KEYS, key, strict=True)) | _row(*pair, floor) for key, pair in best.items()]
+    named = [(dict(zip(KEYS, key, strict=True)), pair) for key, pair in best.items()]
+    rows = [cell | _row(*pair, _floor(cell, noise)) for cell, pair in named]
     own, other = ({key[:-1] for key in side.index} for side in sides)
     left_out = [
         f"{alone} of {len(mine)} cells are only in the {name} campaign"
@@ -243,6 +244,11 @@ def _results(
     if grouped := len(own & other) - len(best):
         left_out.append(f"{grouped} cells were timed back to back in groups of different sizes")
     return pd.DataFrame(rows), left_out
+
+
+def _floor(cell: Mapping[str, Any], noise: tuple[Floors, Floors]) -> float:
+    """The larger floor of both sides; NaN where one of them is unknown."""
+    return float(np.max([side.of(cell["mpi"], int(cell["bytes"])) for side in noise]))
 
 
 def _row(first: list[float], second: list[float], floor: float) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+STOLEN = "a hypervisor kept CPUs of ranks from running (steal time)"
+OTHERS = "other processes ran on CPUs of ranks"
 STOLEN_SHARE = 0.01  # of a rank's CPU that a hypervisor may take without a caution
 OTHERS_SHARE = 0.05  # of a rank's CPU that work of others may take
 
@@ -19,8 +21,8 @@ def sentences(launches: Launches) -> Iterator[str]:
     """What took a larger share of the CPUs of some ranks than is allowed for."""
     found = shares(launches)
     for column, allowed, what in (
-        ("stolen", STOLEN_SHARE, "a hypervisor kept CPUs of ranks from running (steal time)"),
-        ("others", OTHERS_SHARE, "other processes ran on CPUs of ranks"),
+        ("stolen", STOLEN_SHARE, STOLEN),
+        ("others", OTHERS_SHARE, OTHERS),
     ):
         known = found[column].dropna()
         above = known[known > allowed]

@@ -11,24 +11,30 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from experiments.analysis.statistics import (
-    CONFIDENCE,
     CONTAINER,
     FACTORS,
+    TOLERATED,
+    Tolerance,
     holm,
     least_p,
     median_ratio,
     signed_rank,
+    simultaneous_intervals,
+    tolerance,
+    verdict,
 )
 from experiments.model.arms import HOST, TWIN
 
-RATIO = ("ratio", "low", "high", "least", "most", "blocks", "p")
-"""What is found out about a ratio over its paired blocks; least and most are those of a block."""
+RATIO = ("ratio", "low", "high", "least", "most", "blocks", "p", "of_block")
+"""What is found out about a ratio over its paired blocks; least and most are those of a block.
+`of_block` is {block: its ratio}, which jointly() takes."""
 BANDS = {"below 4 KiB": 0, "4 to 64 KiB": 2**12, "64 KiB to 4 MiB": 2**16, "above 4 MiB": 2**22 + 1}
 """Sizes with similar noise, each from so many bytes on: what calls cost, and what bytes cost."""
 LEAST_CELLS = 8  # of an A/A pair that a noise floor is taken from
+REPLICATED = ("mpi", "setting", "ranks", "binding")
+"""The factors of a launch that are alike in all launches of a block."""
 
 
 def paired_ratio(
@@ -53,7 +59,8 @@ def paired_ratio(
             "binding".
         numerator, denominator: the two values of that column.
         value: "median_s", or "p99_s" for what the slowest operations take.
-        pooled: both sides are in each launch, and launches of all arms and MPIs count alike.
+        pooled: both sides are in each launch; of the launches of a block, whatever their arm and
+            MPI, the median ratio counts, since they share what happened to the machine meanwhile.
 
     Returns:
         One row per combination of the other factors with RATIO, p_holm and least_p_holm. Holm's
@@ -67,9 +74,9 @@ def paired_ratio(
     """
     keys, ratios = _pairs(cells, column, numerator, denominator, value, pooled)
     rows: list[dict[str, Any]] = []
-    paired = ratios.groupby(keys, sort=True, observed=True)["ratio"].agg(list)
-    for values, each in zip(paired.index, paired, strict=True):
-        found = _over_blocks(np.asarray(each, dtype=float))
+    paired = ratios.groupby(keys, sort=True, observed=True)[["pair", "ratio"]].agg(list)
+    for values, *of_blocks in paired.itertuples():
+        found = _over_blocks(*of_blocks)
         rows.append(dict(zip(keys, values, strict=True)) | found)
     columns = [*keys, *RATIO, "p_holm", "least_p_holm"]
     return _corrected(pd.DataFrame(rows, columns=columns), [key for key in keys if key != "bytes"])
@@ -97,19 +104,52 @@ def group_ratio(
         wide = group.pivot(
             index=[key for key in keys if key not in by], columns="pair", values="ratio"
         ).dropna()
+        middles = wide.median(axis=0).dropna()
         rows.append(
             dict(zip(by, values, strict=True))
-            | _over_blocks(wide.median(axis=0).dropna().to_numpy(dtype=float))
+            | _over_blocks([*middles.index], [*middles])
             | {"cells": len(wide)}
         )
     return pd.DataFrame(rows, columns=[*by, *RATIO, "cells"])
 
 
-def _over_blocks(paired: NDArray[np.float64]) -> dict[str, float]:
+def _over_blocks(blocks: Sequence[Any], ratios: Sequence[float]) -> dict[str, Any]:
     """The columns RATIO of one ratio per block."""
+    paired = np.asarray(ratios, dtype=float)
     least, most = (paired.min(), paired.max()) if paired.size else (math.nan, math.nan)
     values = (*median_ratio(paired), least, most, paired.size, signed_rank(paired))
-    return dict(zip(RATIO, values, strict=True))
+    return dict(zip(RATIO, (*values, dict(zip(blocks, ratios, strict=True))), strict=True))
+
+
+def jointly(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of ratios with joint_low and joint_high instead of of_block.
+
+    The ends are of intervals that hold the true ratios of all rows at once
+    (statistics.simultaneous_intervals), and are never narrower than the row's own. Blocks of the
+    same number within their REPLICATED factors are exchanged together.
+    """
+    factors = [name for name in REPLICATED if name in frame]
+    ratios = pd.DataFrame(
+        [
+            (row, *levels, block, ratio)
+            for row, levels, of_block in zip(
+                range(len(frame)),
+                frame[factors].itertuples(index=False, name=None),
+                frame["of_block"],
+                strict=True,
+            )
+            for block, ratio in of_block.items()
+        ],
+        columns=["row", *factors, "block", "ratio"],
+    )
+    blocks = ratios.groupby(factors, observed=True, dropna=False) if factors else ratios
+    ratios["replicate"] = blocks["block"].rank(method="dense")
+    wide = ratios.pivot(index="row", columns="replicate", values="ratio")
+    ends = simultaneous_intervals(wide.reindex(range(len(frame))).to_numpy(dtype=float))
+    own = frame[["low", "high"]].to_numpy(dtype=float)
+    return frame.drop(columns="of_block").assign(
+        joint_low=np.minimum(ends[:, 0], own[:, 0]), joint_high=np.maximum(ends[:, 1], own[:, 1])
+    )
 
 
 def _pairs(
@@ -120,7 +160,21 @@ def _pairs(
     value: str,
     pooled: bool = False,
 ) -> tuple[list[str], pd.DataFrame]:
-    """The factors that name a ratio; those, `pair` and `ratio` of every cell and block."""
+    """The factors that name a ratio; those, `pair` and `ratio` of every cell and block.
+
+    Two arms that each took turns with the reference arm, and not with each other, are compared
+    through it: whatever changed between the two is in neither of their ratios over it.
+    """
+    if column == "arm" and (apart := _blocks_apart(cells, numerator, denominator)):
+        torn = cells["block"].isin(apart)
+        keys, whole = _pairs(cells[~torn], column, numerator, denominator, value)
+        above, below = (
+            _pairs(cells[torn], column, arm, HOST, value)[1] for arm in (numerator, denominator)
+        )
+        both = above.merge(below, on=[*keys, "pair"], suffixes=("", "_below"))
+        both["ratio"] = both["ratio"] / both["ratio_below"]
+        filled = [each for each in (whole, both[[*keys, "pair", "ratio"]]) if len(each)]
+        return keys, pd.concat(filled, ignore_index=True) if filled else whole
     free = {column, *CONTAINER} if column == "arm" else {column}
     if column == "kind":
         free.add("emulated")
@@ -139,6 +193,7 @@ def _pairs(
     if column == "arm":
         frame = _of_one_company(frame, numerator, denominator)
     if pooled:
+        launches = set(zip(frame["block"], frame["arm"], strict=True))
         frame["pair"] = frame["block"].astype(str) + " " + frame["arm"]
     frame = frame.assign(**{"with": _company(frame, column)})
     values = [value, "group", "turns", "with"]
@@ -150,7 +205,12 @@ def _pairs(
     ratios = alike[value][numerator] / alike[value][denominator]
     if value == "median_s" and len(alike):
         ratios = _in_turns(alike["turns"], alike["with"], numerator, denominator).fillna(ratios)
-    return keys, ratios.rename("ratio").reset_index()
+    paired = ratios.rename("ratio").reset_index()
+    if pooled:
+        paired["pair"] = paired["pair"].map({f"{b} {a}": b for b, a in launches})
+        logs = np.log(paired["ratio"].astype(float)).groupby([paired[k] for k in (*keys, "pair")])
+        paired = np.exp(logs.median()).reset_index()
+    return keys, paired
 
 
 def _of_one_company(frame: pd.DataFrame, numerator: str, denominator: str) -> pd.DataFrame:
@@ -162,6 +222,22 @@ def _of_one_company(frame: pd.DataFrame, numerator: str, denominator: str) -> pd
     shared = set(name[frame["arm"] == numerator]) & set(name[frame["arm"] == denominator])
     paired = name.isin(shared)
     return frame[paired | ~frame["block"].isin(frame.loc[paired, "block"])]
+
+
+def _blocks_apart(cells: pd.DataFrame, numerator: str, denominator: str) -> list[Any]:
+    """The blocks in which two arms, none of them the reference arm, took turns in other company."""
+    if HOST in (numerator, denominator):
+        return []
+    sides = cells["arm"].isin([numerator, denominator]) & (cells["company"].fillna("") != "")
+    companies = cells[sides].groupby(["block", "arm"], observed=True)["company"].agg(set)
+    both = companies.unstack("arm").dropna()
+    if not {numerator, denominator} <= set(both):
+        return []
+    return [
+        block
+        for block, one, other in zip(both.index, both[numerator], both[denominator], strict=True)
+        if not one & other
+    ]
 
 
 def _in_turns(
@@ -229,35 +305,40 @@ class Floors:
     strays: tuple[tuple[str, str, float], ...]
 
     def of(self, mpi: str, size: int) -> float:
-        """The floor of cells with that MPI and so many bytes per rank.
+        """The floor of cells with that MPI and so many bytes per rank; NaN where it is unknown."""
+        return self.bound(mpi, band(size)).value
 
-        From the A/A cells of that MPI and band, where those are LEAST_CELLS or more; else from
-        those of the MPI, else from all. NaN where even those are fewer.
+    def bound(self, mpi: str, name: str) -> Tolerance:
+        """The floor of a band, the share of null cells that it holds, and A/A cells behind it.
+
+        From the A/A cells of that MPI and band where these bound TOLERATED of null cells; else
+        from those of all MPIs in the band, whatever share these bound. Never from other sizes: it
+        is unknown where the band has fewer than LEAST_CELLS.
         """
-        wanted = (mpi, band(size))
-        for depth in (2, 1):
-            found = _floor([each[2] for each in self.strays if each[:depth] == wanted[:depth]])
-            if not math.isnan(found):
-                return found
-        return self.overall
+        in_band = [(flavour, stray) for flavour, where, stray in self.strays if where == name]
+        own = tolerance([stray for flavour, stray in in_band if flavour == mpi], LEAST_CELLS)
+        if own.share == TOLERATED:
+            return own
+        return tolerance([stray for _, stray in in_band], LEAST_CELLS)
 
     @property
-    def overall(self) -> float:
-        """The floor of all cells together; NaN below LEAST_CELLS."""
-        return _floor([stray for *_, stray in self.strays])
+    def largest(self) -> float:
+        """The largest floor that any band has; NaN where none has one."""
+        return float(self.frame()["floor"].max())
 
     def frame(self) -> pd.DataFrame:
-        """A row per MPI and band that has A/A cells: mpi, band, cells, floor of those cells.
-
-        The floor is NaN below LEAST_CELLS: what is compared there has that of of().
-        """
+        """A row per MPI and band that has A/A cells: mpi, band, and floor, share and cells of what
+        bound() gives for them."""
+        places = {each[:2] for each in self.strays}
         rows = [
-            {"mpi": mpi, "band": name, "cells": len(found), "floor": _floor(found)}
-            for mpi in sorted({each[0] for each in self.strays})
+            {"mpi": mpi, "band": name, "floor": found.value, "share": found.share}
+            | {"cells": found.cells}
+            for mpi in sorted({mpi for mpi, _ in places})
             for name in BANDS
-            if (found := [each[2] for each in self.strays if each[:2] == (mpi, name)])
+            if (mpi, name) in places
+            for found in [self.bound(mpi, name)]
         ]
-        return pd.DataFrame(rows, columns=["mpi", "band", "cells", "floor"])
+        return pd.DataFrame(rows, columns=["mpi", "band", "floor", "share", "cells"])
 
 
 def band(size: int) -> str:
@@ -276,12 +357,15 @@ def floors_of(twins: pd.DataFrame) -> Floors:
     return Floors(tuple((str(mpi), band(int(size)), abs(r - 1)) for mpi, size, r in levels))
 
 
+def verdicts(frame: pd.DataFrame) -> list[str]:
+    """The Verdict of each ratio of jointly(), as text; from its intervals and `floor`."""
+    ends = zip(
+        *(frame[name] for name in ("low", "high", "floor", "joint_low", "joint_high")), strict=True
+    )
+    return [str(verdict(low, high, floor, joint)) for low, high, floor, *joint in ends]
+
+
 def group_floor(cells: pd.DataFrame, by: Sequence[str]) -> float:
     """The floor of ratios of groups; NaN where the A/A pair has fewer than LEAST_CELLS groups."""
     ratios = group_ratio(cells, "arm", TWIN, HOST, by)["ratio"].to_numpy(dtype=float)
-    return _floor(np.abs(ratios - 1))
-
-
-def _floor(strays: Sequence[float] | NDArray[np.float64]) -> float:
-    """NaN of fewer than LEAST_CELLS."""
-    return float(np.quantile(strays, CONFIDENCE)) if len(strays) >= LEAST_CELLS else math.nan
+    return tolerance(np.abs(ratios - 1), LEAST_CELLS).value

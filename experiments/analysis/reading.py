@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.statistics import FACTORS, median_interval
-from experiments.analysis.validity_warnings import cautions
+from experiments.analysis.validity_warnings import cautions, conditions
 from experiments.model.arms import ALONE
 from experiments.model.contender_names import NO_TRANSPORT
 from experiments.model.environment import EnvironmentId
@@ -70,6 +70,7 @@ class Campaign:
             empty where a campaign has none.
         controls: the same of plain copies: each rank copies its own buffer, no MPI takes part.
         warnings: one sentence each; what a reader must know before believing a figure.
+        conditions: those that a reader must know beside any ratio.
     """
 
     folder: Path
@@ -81,6 +82,7 @@ class Campaign:
     controls: pd.DataFrame
     alone: pd.DataFrame
     warnings: list[str]
+    conditions: tuple[str, ...] = ()
 
 
 def load(folder: str | Path) -> Campaign:
@@ -124,6 +126,7 @@ def load(folder: str | Path) -> Campaign:
         controls,
         alone,
         cautions(header, launches, cells, store.failed(folder)),
+        tuple(conditions(launches, cells)),
     )
 
 

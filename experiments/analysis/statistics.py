@@ -3,7 +3,9 @@
 Knows DataFrames and numbers only; store.py knows how they are stored.
 Sources: Hoefler and Belli, SC'15, doi:10.1145/2807591.2807644 (medians, nonparametric intervals);
 Efron, JASA 82 (1987) 171 (BCa); Wilcoxon, Biometrics 1 (1945) 80; Holm, Scand. J. Stat. 6 (1979)
-65 (correction); Schuirmann, J. Pharmacokin. Biopharm. 15 (1987) 657 (equivalence).
+65 (correction); Schuirmann, J. Pharmacokin. Biopharm. 15 (1987) 657 (equivalence); Westfall and
+Young, Resampling-Based Multiple Testing, 1993 (the largest of many); Wilks, Ann. Math. Stat. 12
+(1941) 91 (tolerance bounds).
 """
 
 import math
@@ -23,8 +25,10 @@ from experiments.model.quantities import counted
 CONFIDENCE = 0.95
 FEWEST_BLOCKS = 6  # fewer have no 95 % interval of a median
 CLAIM_BLOCKS = 10  # fewer paired blocks than this and no claim below p 0.002 is possible
+TOLERATED = 0.95  # of null cells, that a noise floor holds where it has cells enough
 EQUIVALENCE = 0.02  # a cost or a gain up to this share is as good as none
 RESAMPLES = 2000
+FLIPS = 2**12  # ways to exchange the sides of blocks that are looked at; all of them to 13 blocks
 SEED = 20201019  # fixed, so that an interval is the same each time it is computed
 
 FACTORS = (
@@ -66,13 +70,13 @@ class Interval(NamedTuple):
 class Verdict(StrEnum):
     """What the interval of a ratio of times lets one say."""
 
-    DIFFERS = "differs"  # the whole interval is beyond the noise floor
+    DIFFERS = "differs"  # the whole simultaneous interval is beyond the noise floor
     EQUIVALENT = "equivalent"  # interval and noise floor are within EQUIVALENCE of 1
     BOUNDED = "bounded"  # neither; bounds() says how large the effect can be
     TOO_FEW = "too few blocks"  # there is no interval
 
 
-def verdict(low: float, high: float, floor: float) -> Verdict:
+def verdict(low: float, high: float, floor: float, joint: Sequence[float] | None = None) -> Verdict:
     """What the 95 % interval of a ratio lets one say.
 
     An interval that is both beyond a very low floor and within EQUIVALENCE differs: the effect is
@@ -80,12 +84,16 @@ def verdict(low: float, high: float, floor: float) -> Verdict:
 
     Args:
         low, high: ends of the interval; NaN where there are too few blocks for one.
-        floor: of ratios.Floors, 0.03 for 3 %; NaN (no A/A pair) lets nothing differ and nothing be
-            equivalent.
+        floor: of ratios.Floors, 0.03 for 3 %; NaN (no A/A pair, or too few of its cells) lets
+            nothing differ and nothing be equivalent.
+        joint: ends of the interval of simultaneous_intervals(), where the ratio is one of several:
+            a difference is chosen among them. To be within EQUIVALENCE needs no correction: that
+            all cells are, is false with that probability for the widest alone.
     """
     if math.isnan(low) or math.isnan(high):
         return Verdict.TOO_FEW
-    if low > 1 + floor or high < 1 - floor:  # False where the floor is NaN
+    least, most = (low, high) if joint is None else joint
+    if least > 1 + floor or most < 1 - floor:  # False where the floor or an end is NaN
         return Verdict.DIFFERS
     if floor <= EQUIVALENCE and low >= 1 - EQUIVALENCE and high <= 1 + EQUIVALENCE:
         return Verdict.EQUIVALENT
@@ -105,9 +113,10 @@ def bounds(low: float, high: float, floor: float) -> tuple[float, float]:
 @lru_cache(maxsize=4096)
 def _median_ranks(n: int, confidence: float) -> tuple[int, int] | None:
     """0-based order statistics that enclose the median, None when n is too small (below 6)."""
-    from scipy import stats  # takes half a second that commands without statistics need not pay
+    from scipy import special  # late: commands without statistics need not pay for it
 
-    low = int(stats.binom.ppf((1 - confidence) / 2, n, 0.5))
+    shares = special.bdtr(np.arange(n + 1), n, 0.5)
+    low = int(np.searchsorted(shares, (1 - confidence) / 2))
     return (low - 1, n - low) if low >= 1 else None
 
 
@@ -158,7 +167,7 @@ def unpaired_ratio(
         return Interval(ratio, np.nan, np.nan)
     if np.ptp(above) == np.ptp(below) == 0:
         return Interval(ratio, ratio, ratio)
-    from scipy import stats  # late, as in _median_ranks
+    from scipy import stats  # takes a second, and a comparison alone needs it
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a degenerate BCa is answered by the percentile method
@@ -192,23 +201,134 @@ def holm(p: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def signed_rank(ratios: NDArray[np.float64]) -> float:
-    """Two-sided Wilcoxon signed-rank p of log(ratio) against no effect; NaN below 2 blocks."""
+    """Two-sided Wilcoxon signed-rank p of log(ratio) against no effect; NaN below 2 blocks.
+
+    Exact to 50 blocks, with ties or zeros to 13; beyond that asymptotic, as scipy.stats.wilcoxon
+    has it.
+    """
     logs = np.log(ratios)
     if logs.size < 2:
         return float("nan")
-    if not logs.any():
+    moved = logs[logs != 0]
+    if not moved.size:
         return 1.0
-    from scipy import stats  # late, as in _median_ranks
+    _, places, alike = np.unique(np.abs(moved), return_inverse=True, return_counts=True)
+    if logs.size > 50 or (logs.size > 13 and alike.size < logs.size):
+        from scipy import stats  # late, as in unpaired_ratio
 
-    return _p_of_ranks(tuple(sorted(stats.rankdata(np.abs(logs)) * np.sign(logs))))
+        return float(stats.wilcoxon(logs).pvalue)
+    doubled = (2 * np.cumsum(alike) - alike + 1)[places]  # ranks: whole numbers in ties too
+    return _p_of_ranks(tuple(sorted(doubled.tolist())), int(doubled[moved > 0].sum()))
 
 
 @lru_cache(maxsize=2**16)
-def _p_of_ranks(signed: tuple[float, ...]) -> float:
-    """The test depends on signed ranks alone, and few of them occur: 64 with 6 blocks."""
-    from scipy import stats  # late, as in _median_ranks
+def _p_of_ranks(ranks: tuple[int, ...], positive: int) -> float:
+    """Two-sided p of the sum of those ranks that have a positive sign, where all signs are alike
+    likely; few sums occur: 22 with 6 blocks."""
+    ways = np.zeros(sum(ranks) + 1)
+    ways[0] = 1
+    for rank in ranks:
+        ways[rank:] += ways[:-rank].copy()
+    tail = min(ways[: positive + 1].sum(), ways[positive:].sum())
+    return float(min(1.0, 2 * tail / 2 ** len(ranks)))
 
-    return float(stats.wilcoxon(signed).pvalue)
+
+def simultaneous_intervals(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Intervals of many ratios that hold the true ones all at once 95 times of 100.
+
+    Without an effect the two sides of a block can be exchanged, which turns all its log ratios
+    around. Over all (to 13 blocks; else FLIPS random) such exchanges of whole blocks, the largest
+    |t| of any cell has a distribution; its 95th percentile is the half width of every interval in
+    standard errors. Where no cell has an effect, an interval that excludes 1 is therefore found in
+    at most 5 of 100 campaigns, whatever the noise is and however the cells of a block depend on
+    each other (Westfall and Young's max-T). Cells with an effect do not change that for the others.
+
+    Args:
+        ratios: (cells, blocks); NaN where a cell lacks a block. A column holds blocks that are
+            exchanged together, such as the n-th ones of all MPIs.
+
+    Returns:
+        (cells, 2): the ends; NaN of cells with fewer than FEWEST_BLOCKS.
+    """
+    logs = np.log(np.asarray(ratios, dtype=float))
+    known = np.isfinite(logs)
+    blocks = known.sum(axis=1)
+    enough = blocks >= FEWEST_BLOCKS
+    ends = np.full((len(logs), 2), np.nan)
+    if not enough.any():
+        return ends
+    logs, blocks = np.where(known, logs, 0.0)[enough], blocks[enough]
+    middles = logs.sum(axis=1) / blocks
+    squares = (logs**2).sum(axis=1)
+    errors = np.sqrt(np.maximum(squares / blocks - middles**2, 0) / (blocks - 1))
+    scaled = logs / np.sqrt(np.where(squares > 0, squares, 1) * blocks)[:, np.newaxis]
+    largest = [
+        np.abs(exchanged @ scaled.T) for exchanged in np.array_split(_exchanges(logs.shape[1]), 64)
+    ]
+    share = np.concatenate([_t(each, blocks).max(axis=1) for each in largest if len(each)])
+    rank = int((1 - CONFIDENCE) * share.size)  # so many may be larger
+    reach = np.partition(share, -1 - rank)[-1 - rank]
+    widths = np.zeros_like(errors)
+    widths[errors > 0] = reach * errors[errors > 0]
+    ends[enough] = np.exp(np.column_stack([middles - widths, middles + widths]))
+    return ends
+
+
+def _t(shares: NDArray[np.float64], blocks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """|t| of cells with |mean| over root mean square of `shares`."""
+    left = np.maximum(1 - np.minimum(shares, 1) ** 2, 1e-15)
+    found: NDArray[np.float64] = shares * np.sqrt((blocks - 1) / left)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _exchanges(blocks: int) -> NDArray[np.float64]:
+    """(ways, blocks): 1, or -1 where the sides of a block are exchanged; the first has none.
+
+    A way and its opposite are one, as both have the same |t|.
+    """
+    if 2 ** (blocks - 1) <= FLIPS:
+        exchanged = np.arange(2 ** (blocks - 1))[:, np.newaxis] >> np.arange(blocks) & 1
+    else:
+        exchanged = np.random.default_rng(SEED).integers(0, 2, (FLIPS, blocks))
+        exchanged[0] = 0
+    return np.asarray(1 - 2 * exchanged, dtype=float)
+
+
+class Tolerance(NamedTuple):
+    """A bound on how far null cells stray from 1, and the share of them that it holds.
+
+    Attributes:
+        value: 0.03 for 3 %; NaN below LEAST_CELLS.
+        share: of null cells, with CONFIDENCE.
+        cells: A/A cells that it is taken from.
+    """
+
+    value: float
+    share: float
+    cells: int
+
+
+def tolerance(strays: Sequence[float] | NDArray[np.float64], least: int) -> Tolerance:
+    """The distribution-free tolerance bound of A/A cells (Wilks).
+
+    Of 59 cells and more, the least order statistic that holds TOLERATED of null cells with
+    CONFIDENCE. Of fewer, the largest, which holds a smaller share with that confidence: 85 % of 18.
+
+    Args:
+        strays: |ratio - 1| of each A/A cell.
+        least: cells below which there is none.
+    """
+    ordered, count = np.sort(np.asarray(strays, dtype=float)), len(strays)
+    if count < least:
+        return Tolerance(math.nan, math.nan, count)
+    share = (1 - CONFIDENCE) ** (1 / count)
+    if share < TOLERATED:
+        return Tolerance(float(ordered[-1]), share, count)
+    from scipy import special  # late, as in _median_ranks
+
+    below = special.bdtr(np.arange(count), count, TOLERATED)  # that so many cells or fewer are
+    return Tolerance(float(ordered[np.searchsorted(below, CONFIDENCE)]), TOLERATED, count)
 
 
 def least_p(blocks: int) -> float:
@@ -216,26 +336,11 @@ def least_p(blocks: int) -> float:
     return min(1.0, 2 * 0.5**blocks)
 
 
-def claim_blocks(cells: int) -> int:
-    """Paired blocks that a claim on the largest of so many cells needs.
-
-    The range from block to block misses a cell's median in a share least_p() of campaigns, and
-    that of any of the cells in at most the sum (Bonferroni): from so many blocks on, all ranges
-    hold at once with CONFIDENCE.
-    """
-    blocks = CLAIM_BLOCKS
-    while cells * least_p(blocks) > 1 - CONFIDENCE:
-        blocks += 1
-    return blocks
-
-
-def short_of_claim(blocks: int, cells: int) -> str:
-    """What keeps an effect in the largest of so many cells from being a claim; "" for nothing."""
-    needed = claim_blocks(cells)
-    if blocks >= needed:
+def short_of_claim(blocks: int) -> str:
+    """What keeps an effect from being more than a first look; "" for nothing."""
+    if blocks >= CLAIM_BLOCKS:
         return ""
-    which = f" on the largest of {cells} cells" if needed > claim_blocks(1) else ""
-    return f"Seen in {counted(blocks, 'paired block')}; a claim{which} needs {needed}."
+    return f"Seen in {counted(blocks, 'paired block')}; a claim needs {CLAIM_BLOCKS}."
 
 
 def over_launches(cells: pd.DataFrame) -> pd.DataFrame:

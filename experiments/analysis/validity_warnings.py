@@ -56,6 +56,19 @@ def cautions(
     ]
 
 
+def conditions(launches: Launches, cells: pd.DataFrame) -> Iterator[str]:
+    """What is said beside any ratio of times, not only among the cautions: busy CPUs, launches
+    that took no turns or took them in pairs, cells that were unstable."""
+    yield from disturbed.sentences(launches)
+    yield from _apart(cells)
+    yield from _in_pairs(launches)
+    if share := float(cells["unstable"].astype(bool).mean()):
+        yield (
+            f"{100 * share:.0f} % of the cells of launches are unstable (standard deviation from "
+            "10 % of the mean, or an extreme 50 % off it); the medians of launches are compared"
+        )
+
+
 def _unfinished(header: Mapping[str, Any], launches: Launches) -> Iterator[str]:
     planned = sum(len(block["launches"]) for block in header["schedule"])
     finished = sum(not each.get("launch", {}).get("beside") for each in launches.values())
@@ -214,14 +227,15 @@ def _awake(launches: Launches) -> Iterator[str]:
 
 
 def _in_pairs(launches: Launches) -> Iterator[str]:
-    """Blocks with arms that did not fit into memory at once."""
+    """Blocks with arms that did not take turns all at once."""
     asked = [launch["launch"] for launch in launches.values() if launch.get("launch")]
     blocks = {each["block"] for each in asked if each.get("beside")}
     if blocks:
         yield (
-            f"in {len(blocks)} of {len({each['block'] for each in asked})} blocks the buffers of "
-            "all arms did not fit into memory at once: each arm took turns with the reference arm "
-            "alone, and its ratio is over the launch beside it"
+            f"in {len(blocks)} of {len({each['block'] for each in asked})} blocks not all arms "
+            "took turns at once, as memory was short or a lost launch was measured again: each "
+            "took them with the reference arm alone; its ratio is over the launch beside it, and a "
+            "ratio of two other arms is that of both over the reference arm"
         )
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from experiments.analysis.findings.selection import json_records, json_value
-from experiments.analysis.ratios import Floors, floors_of, paired_ratio
+from experiments.analysis.ratios import Floors, floors_of, jointly, paired_ratio, verdicts
 from experiments.analysis.reading import Campaign
-from experiments.analysis.statistics import Verdict, median_interval, verdict
+from experiments.analysis.statistics import Verdict, median_interval
 from experiments.model.contender_names import AGAIN, DIRECT, MPI_ITSELF, OTHER_BUILD, PEERS
 from experiments.model.environment import MPIS
 
@@ -49,8 +49,9 @@ def against_peers(cells: pd.DataFrame) -> pd.DataFrame:
     Returns:
         COLUMNS, a row per cell and peer: the median ratio over blocks with its interval, the median
         time with its own (NaN below 6 blocks). floor: the smallest effect that may be claimed in
-        the cell, NaN where it is unknown; verdict: what interval and floor let one say. An MPI is
-        shown in the setting in which it did best; a peer that ran beside several MPIs (pickle,
+        the cell, NaN where it is unknown; verdict: what floor and interval let one say, a
+        difference by an interval that holds for all rows at once, other settings included. An MPI
+        is shown in the setting in which it did best; a peer that ran beside several MPIs (pickle,
         gloo, torch), beside the one with which it did best. Another build, which no MPI changes, is
         shown over all launches. `best` marks the MPI with the lowest ratio of each cell.
     """
@@ -60,9 +61,10 @@ def against_peers(cells: pd.DataFrame) -> pd.DataFrame:
             for transport in (OTHER_BUILD, MPI_ITSELF, *PEERS)
             if transport in set(cells["transport"])
         ]
-        or [pd.DataFrame(columns=list(COLUMNS))],
+        or [pd.DataFrame(columns=[*COLUMNS, "of_block"])],
         ignore_index=True,
     )
+    found = jointly(found.rename(columns={"flavour": "mpi"})).rename(columns={"mpi": "flavour"})
     found = found.sort_values([*CELL, "peer", "ratio", "flavour", "setting"], kind="stable")
     found = found.drop_duplicates([*CELL, "peer"], ignore_index=True)
     mpis = found[found["peer"].isin(MPIS)]
@@ -71,8 +73,7 @@ def against_peers(cells: pd.DataFrame) -> pd.DataFrame:
     noisy = floors(cells)
     where = zip(found["flavour"], found["bytes"], strict=True)
     found["floor"] = [noisy.of(mpi, int(size)) for mpi, size in where]
-    ends = zip(found["low"], found["high"], found["floor"], strict=True)
-    found["verdict"] = [verdict(*each) for each in ends]
+    found["verdict"] = verdicts(found)
     return found[list(COLUMNS)]
 
 
@@ -86,7 +87,7 @@ def _over_direct(cells: pd.DataFrame, transport: str) -> pd.DataFrame:
         found = found.assign(mpi=ANY, setting=ANY)
     peer = found["mpi"] if transport == MPI_ITSELF else transport
     found = found.assign(peer=peer, best=False, floor=math.nan, verdict=Verdict.TOO_FEW)
-    return found.rename(columns={"mpi": "flavour"})[list(COLUMNS)]
+    return found.rename(columns={"mpi": "flavour"})[[*COLUMNS, "of_block"]]
 
 
 def _seconds(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -121,8 +122,8 @@ def floors(cells: pd.DataFrame) -> Floors:
 
 
 def noise(cells: pd.DataFrame) -> float:
-    """How far direct strays from itself in all cells together; NaN below ratios.LEAST_CELLS."""
-    return floors(cells).overall
+    """The largest noise floor of any band of sizes; NaN where none is known."""
+    return floors(cells).largest
 
 
 def other_build(bench: Campaign) -> str:

@@ -157,12 +157,13 @@ def _noise(cells: pd.DataFrame) -> str:
     floor = noise(cells)
     if math.isnan(floor):
         return (
-            f"Direct was measured twice in fewer than {LEAST_CELLS} cells: the noise floor is "
-            "unknown and nothing differs."
+            f"Direct was measured twice in fewer than {LEAST_CELLS} cells of each band of sizes: "
+            "the noise floor is unknown and nothing differs."
         )
     return (
-        f"Direct against itself strays {percent_text(floor)}. An interval is coloured where "
-        "it is beyond the floor of its MPI and sizes: green, direct is faster; red, slower."
+        f"Direct against itself strays {percent_text(floor)} at most. An interval is coloured "
+        "where one that holds for all cells at once is beyond the floor of its sizes: green, "
+        "direct is faster; red, slower."
     )
 
 
@@ -191,7 +192,7 @@ def _of_other_build(bench: Campaign, compared: pd.DataFrame) -> Iterator[str]:
         f"{ratio_text(row.ratio)}"
         for row in rows(surely)
     ]
-    short = "" if surely.empty else short_of_claim(int(surely["blocks"].min()), len(builds))
+    short = "" if surely.empty else short_of_claim(int(surely["blocks"].min()))
     yield (
         f"Other build: {other_build(bench)}, over direct in all launches: median "
         f"{ratio_text(ratios.median())}, lowest {ratio_text(ratios.min())} of "

@@ -19,7 +19,7 @@ from experiments.jobs.execute import MachineGone, execute
 from experiments.jobs.failures import LaunchFailed, failed
 from experiments.model.arms import is_reference
 from experiments.model.environment import APPTAINER, DOCKER, PODMAN, USERLAND, EnvironmentId
-from experiments.model.launch import Launch
+from experiments.model.launch import Cell, Launch
 from experiments.processes import logs
 from experiments.provision import reference_files
 from experiments.results import store
@@ -44,6 +44,8 @@ class LaunchContext:
         gone: by environment, a function: why a machine is gone that its launches run on, "" while
             all are there; given the seconds for which a launch has not got on.
         files: by MPI, what each launch of the reference gets fresh copies of.
+        groups: the most operations that any interval has had so far, by ranks, operation and
+            bytes. Later launches take as many: sides of a pair with other groups give no ratio.
         advice: what to do about a launch that failed, as an error message ends.
     """
 
@@ -54,6 +56,13 @@ class LaunchContext:
     gone: Mapping[EnvironmentId, Callable[[float], str]] = field(default_factory=dict)
     files: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     advice: str = RESUME
+    groups: dict[tuple[int, str, int], int] = field(default_factory=dict)
+
+    def group(self, ranks: int, cell: Cell, needed: int) -> int:
+        """As many operations as intervals of this cell have, in all blocks from now on."""
+        key = (ranks, cell.operation, cell.bytes)
+        self.groups[key] = max(needed, self.groups.get(key, 1))
+        return self.groups[key]
 
     def prepare(self, launch: Launch, place: Path) -> Command:
         """Write launch.json into a launch's folder; the command that runs there."""

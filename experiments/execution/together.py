@@ -188,7 +188,11 @@ def run(
         first, contests = launches[0], _united(launches)
         cells = [cell for contest in contests for cell in contest]
         arms = {name: partial(member.ask, cells) for name, member in alive().items()}
-        conduct(arms, numbers(contests), first.measurement, first.order, within)
+
+        def agreed(number: int, needed: int) -> int:
+            return context.group(first.ranks, contests[number][0], needed)
+
+        conduct(arms, numbers(contests), first.measurement, first.order, within, agreed)
         of_all(Member.await_end)
         company = alive()
         for member in company.values():

@@ -85,6 +85,7 @@ def conduct(
     asked: Measurement,
     rng: random.Random,
     moved: Callable[[float], object] = lambda share: None,
+    agreed: Callable[[int, int], int] = lambda contest, group: group,
 ) -> dict[str, Lost]:
     """Have all arms measure all cells, and leave.
 
@@ -95,6 +96,8 @@ def conduct(
             that a turn has besides timed operations: where one operation fills a turn, two more
             precede it, and a cap on timed seconds would let the cell take three times as long.
         moved: given the share of contests that are done, 0 to 1.
+        agreed: given the number of a contest and the operations that its intervals need for the
+            clock; how many they have, which may be more, as in other blocks.
 
     Returns:
         The arms that were lost on the way; the others were measured all the same.
@@ -124,7 +127,7 @@ def conduct(
         able = {entry: answer for entry, answer in begun.items() if answer.seconds}
         if not able:
             continue
-        group = max(answer.group for answer in able.values())
+        group = agreed(number, max(answer.group for answer in able.values()))
         tight = all(answer.tight for answer in able.values())
         pace = _pace(able, group)
         counts, fewest, rounds = _dealt(pace, asked, len(able) == 1)

@@ -157,7 +157,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         part.name,
         f"{TITLE}, {what}",
         f"Time in the container over time on the {HOST}, paired within a block; median over blocks "
-        "with its exact 95 % interval. The shaded band is the noise floor: how far two "
+        "with its exact 95 % interval. The shaded band is the largest noise floor: how far two "
         f"identical {HOST} arms of this campaign stray from 1×. An effect is claimed where the "
         "whole interval is beyond the band; where it is between the dotted lines, the "
         f"container costs no more than {100 * EQUIVALENCE:.0f} %; elsewhere the interval bounds "
@@ -187,7 +187,7 @@ def _bands(floor: float) -> list[Artist]:
             facecolor=BAND if known else PAPER,
             edgecolor="none" if known else MUTED,
             linewidth=0.5,
-            label=f"noise floor ±{percent_text(floor)}" if known else "no A/A pair, no noise floor",
+            label=f"noise floor ±{percent_text(floor)}" if known else "no noise floor",
         ),
         Line2D([], [], color=INK, linewidth=0.5, linestyle=_DOTTED, label=no_cost),
     ]

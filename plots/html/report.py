@@ -147,11 +147,13 @@ def marks(found: Findings) -> list[str]:
     if emulated(found.times):
         notes.append("High-bandwidth memory emulated on ordinary memory")
     if not found.machine:
-        floor = f"Noise floor ±{percent_text(found.floor)}"
-        notes.append(floor if math.isfinite(found.floor) else "No A/A pair, so no noise floor")
+        floor = f"Noise floor ±{percent_text(found.floor)} at most"
+        none = "No A/A pair" if found.twins.empty else "Too few A/A cells in every band of sizes"
+        notes.append(floor if math.isfinite(found.floor) else f"{none}, so no noise floor")
     if count := len(confounder_text.caveats(found)):
         caveats = counted(count, "caveat")
         notes.append(f"{caveats} beside the containers themselves: see the answers")
+    notes += [f"{each[0].upper()}{each[1:]}" for each in found.conditions]
     return notes + [f"Not measured: {level}" for level in found.unmeasured]
 
 

@@ -44,6 +44,12 @@ def placed_text(placed: str) -> str:
     return "; ".join(f"{node}: {bytes_text(int(size))}" for node, size in pairs) or NOTHING
 
 
+def widest_text(row: Row) -> str:
+    """ "0.93 to 1.26 at 1 KiB": the interval of the size that may cost most; a dash for none."""
+    interval = interval_text(row["widest_low"], row["widest_high"])
+    return interval if interval == NOTHING else f"{interval} at {bytes_text(row['widest_bytes'])}"
+
+
 def _word(head: str, key: str, words: Callable[[Any], str] = str) -> Column:
     return Column(head, lambda row: words(row[key]), numeric=False)
 
@@ -103,6 +109,7 @@ _JUDGED = (
 )
 GROUPS = (
     *_JUDGED,
+    Column("widest", widest_text, numeric=False),
     _number("sizes", "cells"),
     _number("blocks", "blocks"),
     _number("p", "p", p_text),

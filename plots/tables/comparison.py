@@ -117,18 +117,20 @@ def _table(varied: Sequence[str], cells: Sequence[Any]) -> Table:
 
 def _legend(found: Comparison) -> Iterator[RenderableType]:
     floors = [
-        percent_text(floor) if math.isfinite(floor) else "unknown (no A/A pair)"
+        percent_text(floor) if math.isfinite(floor) else "unknown (too few A/A cells)"
         for floor in found.floors
     ]
     yield Text(
         "Unpaired: launches of different campaigns share no block, so whatever changed between "
         "them, the machine's mood included, is part of these ratios. Medians over launches, BCa "
-        f"bootstrap 95 % interval of their ratio, none below {FEWEST_BLOCKS} launches a side."
+        f"bootstrap 95 % interval of their ratio, none below {FEWEST_BLOCKS} launches a side. Each "
+        "is of one cell alone: of many cells without any difference, a few differ by chance."
     )
     yield Text(
-        f"Noise floors within a campaign: {floors[0]} and {floors[1]}. A ratio differs where its "
-        "whole interval is beyond the larger one, and is equivalent where it is within "
-        f"±{100 * EQUIVALENCE:.0f} %; neither floor holds what drifts between campaigns."
+        f"Noise floors within a campaign, at most: {floors[0]} and {floors[1]}. A ratio differs "
+        "where its whole interval is beyond the larger one of its MPI and size, and is equivalent "
+        f"where it is within ±{100 * EQUIVALENCE:.0f} %; neither floor holds what drifts between "
+        "campaigns."
     )
     for sentence in found.left_out:
         yield Text(f"Left out: {sentence}.")

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from experiments.analysis.findings.campaign import BASELINE, PLACEMENTS, Findings
-from experiments.analysis.findings.selection import places, rows
+from experiments.analysis.findings.selection import places
 from experiments.analysis.statistics import EQUIVALENCE
 from experiments.model.arms import HOST, arm_key
-from experiments.model.quantities import percent_text
 from experiments.model.workloads import COMPUTING
-from plots.layout.labels import MPIS, OPERATIONS, STEPS, mpi_name
+from plots.layout.labels import MPIS, OPERATIONS, STEPS
 from plots.layout.style import TRANSPORTS
 from plots.tables.columns import FACTORS, GROUPS, PAGES, RATIOS, STEP_TIMES, TIMES, Column, Row
 from plots.tables.published import comparison
 from plots.tables.table import Table
+from plots.text import cost
 
 _OVER_BLOCKS = (
     "median over blocks with its exact 95 % interval (order statistics: it covers 97 to 99 of 100 "
@@ -26,11 +26,16 @@ _OVER_BLOCKS = (
 )
 _PAIRED = (
     "turn by turn where launches took turns, else of launch values; "
-    f"{_OVER_BLOCKS} A ratio differs from 1 where the whole interval is beyond the noise floor "
-    "of its MPI and size; two arms are equivalent where interval and floor are within "
+    f"{_OVER_BLOCKS} A ratio differs from 1 where an interval that holds for all rows of the table "
+    "at once (joint_low and joint_high in the CSV) is beyond the noise floor of its size; two arms "
+    "are equivalent where interval and floor are within "
     f"±{100 * EQUIVALENCE:.0f} %; all others are bounded by both. p is of Wilcoxon's signed-rank "
     "test, Holm-corrected over the sizes of a series; the least is what the blocks of that series "
     "can reach."
+)
+_WIDEST = (
+    "Widest: the interval of the single size that may cost most; the median hides what one size "
+    "costs, so that a group is equivalent only where each of its sizes is."
 )
 _ALWAYS = ("operation", "bytes", "rank")  # factors that have a column even if they never vary
 
@@ -82,7 +87,7 @@ def _table(kind: _Kind, found: Findings) -> Table:
 
 def _caption(kind: _Kind, found: Findings, constant: list[str]) -> str:
     """What the table shows, how, and what all its rows have in common."""
-    sentences = [found.machine, kind.caption.format(floors=_floors(found), ours=found.ours)]
+    sentences = [found.machine, kind.caption.format(floors=cost.floor_text(found), ours=found.ours)]
     sentences += [_paired(kind.data(found))] if kind.columns is RATIOS else []
     sentences += [f"All rows: {', '.join(constant)}."] if constant else []
     return " ".join(filter(None, sentences))
@@ -113,15 +118,6 @@ def _reading_order(column: "pd.Series[Any]") -> "pd.Series[Any]":
     if column.name == "arm":
         return places(column, sorted(set(column), key=arm_key))
     return places(column, (HOST, BASELINE, *OPERATIONS, *TRANSPORTS, *MPIS))
-
-
-def _floors(found: Findings) -> str:
-    """ "Open MPI 1.2 % from 64 KiB to 4 MiB, ...; 1.7 % in all"."""
-    parts = [
-        f"{mpi_name(row.mpi)} {percent_text(row.floor)} {row.band}"
-        for row in rows(found.floors.frame().dropna())
-    ]
-    return "; ".join([*parts, f"{percent_text(found.floor)} over all cells"])
 
 
 _KINDS = (
@@ -176,7 +172,7 @@ _KINDS = (
         "groups",
         "Cost of a container over all sizes",
         f"Time in the arm named over time on the {HOST}: in each block the median over the "
-        f"sizes, then {_OVER_BLOCKS} p is of Wilcoxon's signed-rank test, not corrected.",
+        f"sizes, then {_OVER_BLOCKS} {_WIDEST} p is of Wilcoxon's signed-rank test, not corrected.",
         lambda found: found.groups,
         GROUPS,
     ),
@@ -191,7 +187,7 @@ _KINDS = (
         "chain",
         "Cost of each step from the host to a container",
         "Time in the arm above over time in the arm below, the step before it: in each block "
-        f"the median over the sizes, then {_OVER_BLOCKS} "
+        f"the median over the sizes, then {_OVER_BLOCKS} {_WIDEST} "
         + " ".join(f"{name.capitalize()}: {what}." for name, what in STEPS.items()),
         lambda found: found.whole_steps,
         GROUPS,
@@ -206,8 +202,7 @@ _KINDS = (
     _Kind(
         "twins",
         f"The {HOST} against itself",
-        f"Time of the repeated {HOST} arm over the first: no container causes this. "
-        "The noise floor holds 95 of 100 of these ratios: {floors}.",
+        f"Time of the repeated {HOST} arm over the first: no container causes this. {{floors}}",
         lambda found: found.twins,
         detail=True,
     ),

@@ -4,16 +4,18 @@ Reads the JSON of `./inv bench --json`, of which docs/data keeps the launch medi
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from experiments.analysis.disturbed import OTHERS, STOLEN
 from experiments.analysis.findings.selection import in_order
 from experiments.analysis.statistics import Verdict
 from experiments.model import plain_file
-from experiments.model.contender_names import PLAIN
+from experiments.model.contender_names import FORMS, PLAIN
+from experiments.model.mpi_settings import DEFAULT
 from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
 from experiments.results import typed
 from experiments.results.store import ResultsError
@@ -40,33 +42,67 @@ def _best(summary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [peer for peer in summary["peers"] if peer["best"]]
 
 
-def sentence(summary: Mapping[str, Any]) -> str:
-    """In how many cells direct is faster than the best MPI, by how much, and how sure that is."""
+def _by_form(summary: Mapping[str, Any]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """ " with plain calls" and the best MPIs of its cells, for each form; "" where there is one."""
     best = _best(summary)
-    ratios = [peer["ratio"] for peer in best]
-    above = sum(ratio > 1 for ratio in ratios)
-    sure = sum(peer["verdict"] == Verdict.DIFFERS and peer["low"] > 1 for peer in best)
+    forms = in_order((peer["form"] for peer in best), FORMS)
+    for form in forms:
+        yield f" with {form} calls" * (len(forms) > 1), [p for p in best if p["form"] == form]
+
+
+def _settings(best: Iterable[Mapping[str, Any]]) -> str:
+    """ ", each at its default settings", where no other was tried."""
+    defaults = all(peer.get("setting", DEFAULT) == DEFAULT for peer in best)
+    return ", each MPI at its default settings" * defaults
+
+
+def _disturbed(summary: Mapping[str, Any]) -> str:
+    """What other work the CPUs did meanwhile, a sentence each."""
+    notes = [each for each in summary.get("notes", []) if each.startswith((STOLEN, OTHERS))]
+    return "".join(f" {each[0].upper()}{each[1:]}." for each in notes)
+
+
+def sentence(summary: Mapping[str, Any]) -> str:
+    """In how many cells direct is faster than the best MPI, by how much, and how sure that is; a
+    sentence for each form of calls."""
+    best = _best(summary)
+    found = []
+    for calls, peers in _by_form(summary):
+        ratios = [peer["ratio"] for peer in peers]
+        above = sum(ratio > 1 for ratio in ratios)
+        sure = sum(peer["verdict"] == Verdict.DIFFERS and peer["low"] > 1 for peer in peers)
+        found.append(
+            f"direct{calls} takes less time than the best MPI of the cell in {above} of "
+            f"{len(peers)} cells: the best MPI takes {ratio_text(median(ratios))} times as long in "
+            f"the median cell ({ratio_text(min(ratios))} to {ratio_text(max(ratios))} from cell to "
+            f"cell); whole interval above 1 and beyond the noise floor: {sure} cells."
+        )
     blocks = sorted({peer["blocks"] for peer in best})
+    lacking = sum(peer["low"] is None for peer in best)
     noise = math.nan if summary["noise"] is None else summary["noise"]
     fewest = f"{blocks[0]} or {blocks[-1]}" if len(blocks) > 1 else str(blocks[0])
     return (
-        f"direct takes less time than the best MPI of the cell in {above} of {len(best)} cells: "
-        f"the best MPI takes {ratio_text(median(ratios))} times as long in the median cell "
-        f"({ratio_text(min(ratios))} to {ratio_text(max(ratios))} from cell to cell). Cells whose "
-        f"whole interval is above 1 and beyond the noise floor: {sure}; with fewer than 6 blocks a "
-        f"cell has no interval. {fewest} blocks of three MPIs in turns. Noise floor "
-        f"{percent_text(noise)}."
+        f"{' '.join(found)} {lacking} of {len(best)} cells have fewer than 6 blocks and no "
+        f"interval. {fewest} blocks of three MPIs in turns{_settings(best)}. Noise floor "
+        f"{percent_text(noise)}.{_disturbed(summary)}"
     )
 
 
 def headline(summary: Mapping[str, Any]) -> str:
-    """The median ratio and its range, in one sentence."""
-    found = [peer["ratio"] for peer in _best(summary)]
-    counts = sorted({peer["ranks"] for peer in _best(summary)})
+    """The median ratio and its range for each form of calls, in one sentence; what disturbed it."""
+    best = _best(summary)
+    counts = sorted({peer["ranks"] for peer in best})
+    parts = []
+    for calls, peers in _by_form(summary):
+        found = [peer["ratio"] for peer in peers]
+        parts.append(
+            f"{ratio_text(median(found))} times as long as direct in the median cell{calls} "
+            f"({ratio_text(min(found))} to {ratio_text(max(found))} from cell to cell of "
+            f"{len(found)})"
+        )
     return (
-        f"With {counts[0]} to {counts[-1]} ranks, the best MPI takes {ratio_text(median(found))} "
-        f"times as long as direct in the median cell ({ratio_text(min(found))} to "
-        f"{ratio_text(max(found))} from cell to cell of {len(found)})."
+        f"With {counts[0]} to {counts[-1]} ranks, the best MPI takes {', and '.join(parts)}"
+        f"{_settings(best)}.{_disturbed(summary)}"
     )
 
 

@@ -9,19 +9,26 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, absent_containers
+from experiments.analysis.findings.campaign import (
+    BASELINE,
+    BASELINES,
+    OURS,
+    Findings,
+    absent_containers,
+)
 from experiments.analysis.findings.selection import (
     at,
     emulated,
     in_order,
     of_first_arm,
+    of_real_memory,
     rows,
     usual,
 )
 from experiments.analysis.reading import OVER_PRIVATE
 from experiments.analysis.statistics import Verdict
 from experiments.model.arms import HOST, USERLAND
-from experiments.model.contender_names import GLOO, TORCH
+from experiments.model.contender_names import FORMS, GLOO, TORCH
 from experiments.model.quantities import percent_text, ratio_text
 from experiments.model.workloads import CONTENDERS
 from experiments.programs.external.imb import DIFFERENCES
@@ -33,7 +40,6 @@ from plots.layout.labels import (
     OPERATIONS,
     arm_name,
     in_words,
-    interval_text,
     operation_name,
     transport_name,
 )
@@ -173,7 +179,7 @@ def _as_asked(shares: Sequence[float | None]) -> str:
 
 
 def _memory(found: Findings) -> str:
-    frame = of_one_kind(found)
+    frame = of_first_arm(of_one_kind(found))
     if frame.empty:
         containers = absent_containers(found.unmeasured)
         reasons = [f"{k}: {v}" for k, v in found.unmeasured.items() if k not in containers]
@@ -198,9 +204,8 @@ def _memory(found: Findings) -> str:
         )
     best = max(rows(faster), key=lambda cell: cell.ratio)
     return (
-        f"Up to {ratio_text(best.ratio)} times as fast in {kind} as in {BASELINE} memory "
-        f"({in_words(best, *CELL, 'mpi', 'arm')}; from block to block "
-        f"{interval_text(best.least, best.most)}); faster beyond the noise floor in {len(faster)} "
+        f"Up to {cost.claimed(best)} as fast in {kind} as in {BASELINE} memory "
+        f"({in_words(best, *CELL, 'mpi', 'arm')}); faster beyond the noise floor in {len(faster)} "
         f"of {len(frame)} cells. The paper claims 445 %, read as 4.45 times, for Bcast at 16 "
         "ranks, and 487 % at most." + cost.ending(frame, found)
     )
@@ -257,20 +262,37 @@ def _causes(found: Findings) -> Iterator[Answer]:
 
 
 def _slowdown(frame: pd.DataFrame, found: Findings, done: str) -> str:
+    """How long something takes beside something else, a sentence for each form of calls.
+
+    Of one arm, and of real memory where there is any: arms differ in their data paths, and emulated
+    kinds are the same memory again.
+    """
+    every = of_real_memory(of_first_arm(frame))
+    arm = str(every["arm"].iloc[0])
+    forms = in_order(every["form"], FORMS)
+    place = "" if arm in BASELINES else "on the host, " if arm == HOST else f"{arm_name(arm)}: "
+    sentences = [
+        _slowdown_of(at(every, form=form), done, place, f"{form} calls, " * (len(forms) > 1))
+        for form in forms
+    ]
+    return " ".join(sentences) + cost.ending(every, found)
+
+
+def _slowdown_of(frame: pd.DataFrame, done: str, place: str, calls: str) -> str:
     middle = float(np.median(frame["ratio"]))
+    opening = f"{place}{calls}the median cell"
     start = (
-        f"The median cell takes {ratio_text(middle)} times as long {done} ({cost.span(frame)} from "
-        f"cell to cell of {len(frame)})"
+        f"{opening[0].upper()}{opening[1:]} takes {ratio_text(middle)} times as long {done} "
+        f"({cost.span(frame)} from cell to cell of {len(frame)})"
     )
     if (frame["verdict"] == Verdict.TOO_FEW).all():
         return f"{start}, {cost.few(frame)}."
     parts = [
         f"{word} beyond the noise floor in {len(mine)}, most in {in_words(most, *CELL)}: "
-        f"{ratio_text(most.ratio)} times, from block to block "
-        f"{interval_text(most.least, most.most)}"
+        f"{cost.claimed(most)}"
         for word, mine, most in cost.effects(frame)
     ]
     rest = frame[frame["verdict"] != Verdict.DIFFERS]
     if len(rest):
         parts.append(f"{cost.bound(rest)} in {'the other' if parts else 'all'} {len(rest)}")
-    return f"{start}: {'; '.join(parts)}." + cost.ending(frame, found)
+    return f"{start}: {'; '.join(parts)}."

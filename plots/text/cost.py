@@ -1,8 +1,9 @@
 """What a container costs, and what Python does: in words. Draws nothing.
 
-A cost is claimed where the whole interval is beyond the noise floor; of every other cell the
-bound is given: the least and the largest cost that interval and floor allow. Ranges from size to
-size are written with "times", bounds in per cent.
+A cost is claimed where an interval that holds for all cells of the comparison at once is beyond the
+noise floor. Of all other cells the bound is given: the least and the largest cost that the interval
+of any single cell and its floor allow, never the median over cells. Ranges from size to size are
+written with "times", bounds in per cent.
 """
 
 from collections.abc import Iterator
@@ -12,12 +13,19 @@ from typing import Any
 import pandas as pd
 
 from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import at, in_order, rows, usual
+from experiments.analysis.findings.selection import at, in_order, of_real_memory, rows, usual
 from experiments.analysis.findings.steps import FILES
-from experiments.analysis.ratios import LEAST_CELLS
-from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, bounds, short_of_claim
+from experiments.analysis.ratios import LEAST_CELLS, band
+from experiments.analysis.statistics import (
+    CONFIDENCE,
+    FEWEST_BLOCKS,
+    TOLERATED,
+    Verdict,
+    bounds,
+    short_of_claim,
+)
 from experiments.model.arms import HOST, USERLAND, arm_key, named
-from experiments.model.quantities import NOTHING, counted, ratio_text
+from experiments.model.quantities import NOTHING, counted, percent_text, ratio_text
 from plots.layout.labels import (
     MPIS,
     OPERATIONS,
@@ -43,18 +51,17 @@ class Grid:
 
 @dataclass(frozen=True)
 class Compared:
-    """Container arms over one other: by cell, and for all sizes of an operation and transport."""
+    """Container arms over one other, by cell."""
 
     base: str
     cells: pd.DataFrame
-    groups: pd.DataFrame
 
 
 def compared(found: Findings) -> Compared:
     """What containers are best compared with: the same files without one, else the host."""
     if not found.isolation.empty:
-        return Compared(USERLAND, usual(found.isolation), usual(found.isolated))
-    return Compared(HOST, usual(found.containers), usual(found.groups))
+        return Compared(USERLAND, of_real_memory(usual(found.isolation)))
+    return Compared(HOST, of_real_memory(usual(found.containers)))
 
 
 def base_name(base: str) -> str:
@@ -65,30 +72,27 @@ def base_name(base: str) -> str:
 def cost(found: Findings, operation: str) -> tuple[str, Grid | None]:
     """A sentence on the arm to run, which is tuned, and on the worst; a grid of several arms."""
     every = compared(found)
-    frame, groups = (at(each, operation=operation) for each in (every.cells, every.groups))
+    frame = at(every.cells, operation=operation)
     arms = sorted(set(frame["arm"]), key=arm_key)
     first = min(arms, key=lambda arm: named(arm).profile not in ("tuned", ""))
-    own, whole = (at(each, arm=first) for each in (frame, groups))
-    sentence = f"{arm_name(first)}: {by_transport(own, whole, found)}"
+    sentence = f"{arm_name(first)}: {by_transport(at(frame, arm=first), found)}"
     worst = max(rows(frame[is_slower(frame)]), key=lambda cell: cell.ratio, default=None)
     if worst is not None and worst.arm != first:
         sentence += f" The worst is {arm_name(worst.arm)} with {worst.transport}: "
         sentence += f"{cell_text(worst, found)}."
-    return sentence + ending(frame, found), _grid(frame, groups, arms)
+    return sentence + ending(frame, found), _grid(frame, arms)
 
 
 def files(found: Findings) -> str:
     """What other files than the host's cost, where there is no container."""
-    frame, groups = (usual(at(each, step=FILES)) for each in (found.steps, found.whole_steps))
-    return by_transport(frame, groups, found) + ending(frame, found)
+    frame = of_real_memory(usual(at(found.steps, step=FILES)))
+    return by_transport(frame, found) + ending(frame, found)
 
 
-def by_transport(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> str:
+def by_transport(frame: pd.DataFrame, found: Findings) -> str:
     """ "direct -0.9 % to +0.7 %; mpi 1.21 to 1.73 times as long in 9 of 12 cells (...)."."""
-    parts = []
-    for name in in_order(frame["transport"], TRANSPORTS):
-        mine, whole = (at(each, transport=name) for each in (frame, groups))
-        parts.append(f"{name} {outcome(mine, whole, found)}")
+    names = in_order(frame["transport"], TRANSPORTS)
+    parts = [f"{name} {outcome(at(frame, transport=name), found)}" for name in names]
     return "; ".join(parts) + "."
 
 
@@ -106,12 +110,8 @@ def effects(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, Any]]:
             yield word, differing[which], pick(rows(differing[which]), key=lambda cell: cell.ratio)
 
 
-def outcome(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> str:
-    """What the cells of one arm and transport say together.
-
-    Args:
-        groups: the ratios for all sizes of the same cells.
-    """
+def outcome(frame: pd.DataFrame, found: Findings) -> str:
+    """What the cells of one arm and transport say together."""
     if (frame["verdict"] == Verdict.TOO_FEW).all():
         return f"{span(frame)} times as long in {_of(frame, frame)}, {few(frame)}"
     parts = []
@@ -121,20 +121,27 @@ def outcome(frame: pd.DataFrame, groups: pd.DataFrame, found: Findings) -> str:
         parts.append(times if len(mine) > 1 else cell)
     rest = frame[frame["verdict"] != Verdict.DIFFERS]
     if len(rest):
-        whole = groups.dropna(subset=["low", "high"])
-        wide = bool(parts) or whole.empty
-        where = "elsewhere" if parts else "in every cell" if wide else "over all sizes"
-        parts.append(f"{bound(rest if wide else whole)} {where}")
+        where = "elsewhere" if parts else "in every cell"
+        parts.append(f"{bound(rest)} {where}{widest(rest)}")
     return ", ".join(parts)
 
 
 def bound(frame: pd.DataFrame) -> str:
-    """The least and the largest cost that intervals and noise floor of all rows allow."""
+    """The least and the largest cost that intervals and noise floors of single rows allow."""
     known = frame.dropna(subset=["low", "high"])
     if known.empty:
         return f"{span(frame)} times as long, {few(frame)},"
     ends = [bounds(row.low, row.high, row.floor) for row in rows(known)]
     return bound_text(min(low for low, _ in ends), max(high for _, high in ends))
+
+
+def widest(frame: pd.DataFrame, *factors: str) -> str:
+    """ " (widest at 1 KiB, MPICH)": the cell with the farthest bound; "" for a single row."""
+    known = frame.dropna(subset=["low", "high"])
+    if len(known) < 2:
+        return ""
+    cell = max(rows(known), key=lambda row: max(row.high, 1 / row.low))
+    return f" (widest at {in_words(cell, 'bytes', *factors, *_varied(known))})"
 
 
 def few(frame: pd.DataFrame) -> str:
@@ -143,23 +150,22 @@ def few(frame: pd.DataFrame) -> str:
     return f"with no interval: {blocks} of the {FEWEST_BLOCKS} that it takes"
 
 
-def brief(frame: pd.DataFrame, groups: pd.DataFrame) -> str:
-    """A verdict in a few words: the largest cost and its size, else the bound over all sizes."""
+def brief(frame: pd.DataFrame) -> str:
+    """A verdict in a few words: the largest cost and its size, else the bound of all cells."""
     if frame.empty:
         return NOTHING
     differing = frame[frame["verdict"] == Verdict.DIFFERS]
     if len(differing):
         most = max(rows(differing), key=lambda cell: max(cell.ratio, 1 / cell.ratio))
         return f"{ratio_text(most.ratio)}× at {bytes_text(most.bytes)}"
-    known = groups.dropna(subset=["low", "high"])
-    if known.empty and frame["low"].isna().all():
+    if frame["low"].isna().all():
         return f"{span(frame)}×, {few(frame)}"
-    return bound(frame if known.empty else known)
+    return bound(frame)
 
 
 def tails(found: Findings) -> str:
     """What the slowest operations take, or "" where too few were timed to know."""
-    frame = usual(found.tails)
+    frame = of_real_memory(usual(found.tails))
     parts = []
     for arm in sorted(set(frame.get("arm", ())), key=arm_key):
         mine = frame[(frame["arm"] == arm) & (frame["transport"] != "pickle")]
@@ -173,9 +179,9 @@ def tails(found: Findings) -> str:
                 f"({cell_text(most, found)})"
             )
         else:
-            middle = ratio_text(float(mine["ratio"].median()))
-            parts.append(f"{arm_name(arm)}: {middle} times in the median of {len(mine)} cells")
-    return "; ".join(parts) + "." if parts else ""
+            where = widest(mine, "operation", "transport")
+            parts.append(f"{arm_name(arm)}: {bound(mine)} in {_of(mine, mine)}{where}")
+    return "; ".join(parts) + f".{ending(frame, found)}" if parts else ""
 
 
 def losses(found: Findings) -> tuple[str, ...]:
@@ -185,7 +191,7 @@ def losses(found: Findings) -> tuple[str, ...]:
     for loss in found.data_paths.losses:
         mine = at(every.cells, mpi=loss.mpi, arm=loss.arm, transport="mpi")
         each = [
-            f"{operation_name(name)} {brief(at(mine, operation=name), mine.iloc[:0])}"
+            f"{operation_name(name)} {brief(at(mine, operation=name))}"
             for name in in_order(mine["operation"], OPERATIONS)
         ]
         if each:
@@ -224,31 +230,70 @@ def _python(frame: pd.DataFrame) -> str:
 
 
 def cell_text(cell: Any, found: Findings) -> str:
-    """ "1.73 times at 4 MiB, MPICH; from block to block 1.71 to 1.77"."""
-    varied = [name for name in ("mpi", "ranks", "kind") if found.times[name].nunique() > 1]
-    return (
-        f"{ratio_text(cell.ratio)} times at {in_words(cell, 'bytes', *varied)}; "
-        f"from block to block {interval_text(cell.least, cell.most)}"
-    )
+    """ "1.73 times (1.70 to 1.77) at 4 MiB, MPICH"; the interval holds for all cells at once."""
+    return f"{claimed(cell)} at {in_words(cell, 'bytes', *_varied(found.times))}"
+
+
+def claimed(cell: Any) -> str:
+    """ "1.73 times (1.70 to 1.77)": a ratio that is one of many, with its simultaneous interval."""
+    return f"{ratio_text(cell.ratio)} times ({interval_text(cell.joint_low, cell.joint_high)})"
+
+
+def _varied(frame: pd.DataFrame) -> list[str]:
+    return [name for name in ("mpi", "ranks", "kind") if frame[name].nunique() > 1]
 
 
 def ending(frame: pd.DataFrame, found: Findings) -> str:
-    """What keeps an effect from being a claim, where the largest of all rows is named."""
+    """How sure the rows are: what the intervals hold, what has none, what has no noise floor."""
     if found.twins.empty:
         return " This campaign has no A/A pair, so its noise floor is unknown and nothing differs."
-    if frame["floor"].isna().any():
-        return (
-            f" Its A/A pair has fewer than {LEAST_CELLS} cells, so the noise floor is unknown and "
-            "nothing differs: measure more sizes or operations."
+    sentences = []
+    bands = {band(int(size)): None for size in frame.loc[frame["floor"].isna(), "bytes"]}
+    if bands:
+        sentences.append(
+            f"Fewer than {LEAST_CELLS} A/A cells are {' and '.join(bands)}: the noise floor there "
+            "is unknown and nothing differs: measure more sizes or operations."
+        )
+    lacking = int(frame["low"].isna().sum())
+    if 0 < lacking < len(frame):
+        sentences.append(
+            f"{lacking} of {len(frame)} cells have no interval: fewer than {FEWEST_BLOCKS} blocks."
         )
     differing = frame[frame["verdict"] == Verdict.DIFFERS]
-    if differing.empty:
-        return ""
-    short = short_of_claim(int(differing["blocks"].min()), len(frame))
-    return short and f" {short}"
+    if len(differing):
+        sentences.append(
+            f"Intervals in brackets hold for all cells at once ({100 * CONFIDENCE:.0f} %)."
+        )
+        sentences.append(short_of_claim(int(differing["blocks"].min())))
+    return "".join(f" {each}" for each in sentences if each)
 
 
-def _grid(frame: pd.DataFrame, groups: pd.DataFrame, arms: list[str]) -> Grid | None:
+def floor_text(found: Findings) -> str:
+    """ "Noise floor 2.2 % below 4 KiB (18 A/A cells: of 85 % of null cells), ...", by band.
+
+    The share is named where the band has too few A/A cells for TOLERATED.
+    """
+    frame = found.floors.frame()
+    parts = []
+    for row in rows(frame.drop_duplicates(["band", "floor", "cells"])):
+        own = frame[frame["band"] == row.band]["floor"].nunique() > 1
+        where = f"{mpi_name(row.mpi)} {row.band}" if own else row.band
+        if row.cells < LEAST_CELLS:
+            parts.append(f"unknown {where} ({counted(row.cells, 'A/A cell')} of {LEAST_CELLS})")
+        elif row.share < TOLERATED:
+            held = f"{counted(row.cells, 'A/A cell')}, so of {100 * row.share:.0f} % of null cells"
+            parts.append(f"{percent_text(row.floor)} {where} ({held})")
+        else:
+            parts.append(f"{percent_text(row.floor)} {where}")
+    if not parts:
+        return "The noise floor is unknown: no A/A pair."
+    return (
+        f"Noise floor, of {100 * TOLERATED:.0f} % of null cells with {100 * CONFIDENCE:.0f} % "
+        f"confidence: {'; '.join(parts)}."
+    )
+
+
+def _grid(frame: pd.DataFrame, arms: list[str]) -> Grid | None:
     mpis = in_order(frame["mpi"], MPIS)
     if len(arms) * len(mpis) == 1:
         return None
@@ -257,7 +302,7 @@ def _grid(frame: pd.DataFrame, groups: pd.DataFrame, arms: list[str]) -> Grid | 
     names = [f"{name}, {mpi_name(mpi)}" if len(mpis) > 1 else name for name, mpi in columns]
 
     def cell(arm: str, name: str, mpi: str) -> str:
-        return brief(*(at(each, arm=arm, transport=name, mpi=mpi) for each in (frame, groups)))
+        return brief(at(frame, arm=arm, transport=name, mpi=mpi))
 
     body = [[arm_name(arm), *(cell(arm, *column) for column in columns)] for arm in arms]
     return Grid(["container", *names], body)

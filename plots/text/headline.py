@@ -14,17 +14,24 @@ from experiments.analysis.findings.selection import at, rows
 from experiments.analysis.mpi_transport_log import SINGLE_COPY
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
 from experiments.model.arms import USERLAND, arm_key, named
-from experiments.model.quantities import ratio_text
 from plots.layout import data_path_text
 from plots.layout.labels import (
     LAYOUTS,
     arm_name,
     bytes_text,
-    interval_text,
     mpi_name,
     operation_name,
 )
-from plots.text.cost import base_name, bound, compared, ending, is_slower
+from plots.text.cost import (
+    base_name,
+    bound,
+    claimed,
+    compared,
+    effects,
+    ending,
+    is_slower,
+    widest,
+)
 
 MPI = "mpi"  # the transport that every MPI job uses
 LARGE = 4096  # bytes from which an MPI may copy at once
@@ -38,7 +45,7 @@ def headline(found: Findings) -> list[str]:
     every = compared(found)
     if found.machine or every.cells.empty:
         return []
-    cells, groups = (each[each["arm"] != USERLAND] for each in (every.cells, every.groups))
+    cells = every.cells[every.cells["arm"] != USERLAND]
     if (cells["verdict"] == Verdict.TOO_FEW).all():
         return []
     arms = sorted(set(cells["arm"]), key=arm_key)
@@ -50,12 +57,11 @@ def headline(found: Findings) -> list[str]:
         sentences += [f"{names[arm]} makes {each}." for each in explained]
         others += [] if explained else [arm]
     kept = cells["arm"].isin(others) & (cells["transport"] == MPI)
-    of_mpi = groups["arm"].isin(others) & (groups["transport"] == MPI)
     changed = " and ".join(names[arm] for arm in others)
     verb = "change" if len(others) > 1 else "changes"
-    sentences += _bounded(f"{changed} {verb}", cells[kept], groups[of_mpi], "an MPI's operations")
-    own, whole = (at(each, transport=found.ours) for each in (cells, groups))
-    sentences += _bounded("Every container changes", own, whole, f"the operations of {found.ours}")
+    sentences += _bounded(f"{changed} {verb}", cells[kept], "an MPI's operations")
+    own = at(cells, transport=found.ours)
+    sentences += _bounded("Every container changes", own, f"the operations of {found.ours}")
     end = f"All {base_name(every.base)}.{ending(cells, found)}"
     return [*sentences, end] if sentences else []
 
@@ -88,26 +94,25 @@ def _names(arms: Iterable[str]) -> dict[str, str]:
 
 
 def _cell(cell: Any) -> str:
-    """ "MPICH's Allreduce 1.73 times as long (4 MiB; from block to block 1.72 to 1.78)"."""
+    """ "MPICH's Allreduce up to 1.73 times (1.70 to 1.77) as long (4 MiB)"."""
     return (
-        f"{mpi_name(cell.mpi)}'s {operation_name(cell.operation)} up to {ratio_text(cell.ratio)} "
-        f"times as long ({bytes_text(cell.bytes)}; from block to block "
-        f"{interval_text(cell.least, cell.most)})"
+        f"{mpi_name(cell.mpi)}'s {operation_name(cell.operation)} up to {claimed(cell)} as long "
+        f"({bytes_text(cell.bytes)})"
     )
 
 
-def _bounded(change: str, cells: pd.DataFrame, groups: pd.DataFrame, what: str) -> list[str]:
-    """The median over sizes of each operation, and the worst single size where one differs."""
-    known = groups.dropna(subset=["low", "high"])
+def _bounded(change: str, cells: pd.DataFrame, what: str) -> list[str]:
+    """The bound of single cells, and the farthest of those that differ, in each direction."""
+    known = cells.dropna(subset=["low", "high"])
     if known.empty:
         return []
     alike = int((known["verdict"] == Verdict.EQUIVALENT).sum())
-    slower = cells[is_slower(cells)]
-    single = ""
-    if len(slower):
-        worst = _cell(max(rows(slower), key=lambda cell: cell.ratio))
-        single = f" At single sizes, {len(slower)} of {len(cells)} are slower, most of all {worst}."
+    differing = [
+        f" {len(mine)} of {len(cells)} are {word}, most of all {_cell(most)}."
+        for word, mine, most in effects(cells)
+    ]
+    where = widest(known, "operation")
     return [
-        f"{change} the time of {what} by {bound(known)}, as the median over sizes; {alike} of "
-        f"{len(known)} are within ±{100 * EQUIVALENCE:.0f} %.{single}"
+        f"{change} the time of {what} by {bound(known)}, as the bound of every single cell{where}; "
+        f"{alike} of {len(known)} are within ±{100 * EQUIVALENCE:.0f} %.{''.join(differing)}"
     ]

@@ -24,7 +24,7 @@ def marks(bench: Campaign) -> list[str]:
     floor = noise(bench.cells)
     if math.isnan(floor):
         return ["The noise floor is unknown"]
-    return [f"Direct against itself strays {percent_text(floor)}"]
+    return [f"Direct against itself strays {percent_text(floor)} at most"]
 
 
 def answers(bench: Campaign) -> list[Answer]:
@@ -49,12 +49,13 @@ def _sentences(best: list[Any]) -> Iterator[str]:
     differing = [row for row in best if row.verdict == Verdict.DIFFERS]
     if lost := [row for row in differing if row.ratio < 1]:
         yield f"It is faster than direct beyond the noise floor in {counted(len(lost), 'cell')}."
-    if any(math.isnan(row.floor) for row in best):
+    if unknown := [bytes_text(row.bytes) for row in best if math.isnan(row.floor)]:
         yield (
-            f"Direct was measured twice in fewer than {LEAST_CELLS} cells, so the noise floor is "
-            "unknown and nothing differs: measure more sizes or operations."
+            f"Direct was measured twice in fewer than {LEAST_CELLS} cells of a size like "
+            f"{', '.join(dict.fromkeys(unknown))}, so the noise floor there is unknown and nothing "
+            "differs: measure more sizes or operations."
         )
-    elif differing and (short := short_of_claim(min(r.blocks for r in differing), len(best))):
+    if differing and (short := short_of_claim(min(row.blocks for row in differing))):
         yield short
     if any(math.isnan(row.low) for row in best):
         yield f"There is no interval below {FEWEST_BLOCKS} blocks."

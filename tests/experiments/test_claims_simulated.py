@@ -48,7 +48,7 @@ def measured(folder: Path, docker: StandIn) -> pd.DataFrame:
     asked = spec.restrict(
         spec.load("quick"), environments="host,docker", profiles="tuned", blocks=6
     )
-    sizes = (1024, 16384, 65536, 262144, 1048576)
+    sizes = tuple(2**power for power in range(16, 21))  # of one band, which needs 8 A/A cells
     factors = replace(
         asked.factors, transports=("mpi",), kinds=("regular",), sizes=sizes, largest={}
     )

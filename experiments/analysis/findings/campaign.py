@@ -3,6 +3,7 @@
 Knows what a campaign asked for, what it found and what it could not measure.
 """
 
+import math
 from dataclasses import dataclass, field, replace
 
 import pandas as pd
@@ -20,10 +21,12 @@ from experiments.analysis.ratios import (
     floors,
     group_floor,
     group_ratio,
+    jointly,
     paired_ratio,
+    verdicts,
 )
 from experiments.analysis.reading import Campaign
-from experiments.analysis.statistics import CONTAINER, FACTORS, over_launches, verdict
+from experiments.analysis.statistics import CONTAINER, FACTORS, Verdict, over_launches
 from experiments.model.arms import HOST, TWIN, USERLAND, arm_key, in_container
 from experiments.model.contender_names import GLOO, TORCH
 from experiments.model.workloads import COMPUTING, WORKLOADS
@@ -49,8 +52,9 @@ class Findings:
     A block has one binding: ratios of bindings pair the n-th block of one with that of the other.
 
     Every ratio has a `verdict` (a Verdict of statistics.py, as text) and the noise `floor` that
-    it was held against. Every row names the emulated machine that it was measured on (column
-    recorded.COLUMN).
+    it was held against; joint_low and joint_high are the ends of an interval that holds for all
+    ratios of the frame at once (ratios.jointly). Every row names the emulated machine that it was
+    measured on (column recorded.COLUMN).
 
     Attributes:
         times: statistics.over_launches of every arm but the A/A twin.
@@ -62,10 +66,11 @@ class Findings:
         isolation: each container arm over the arm userland, the same files without a container.
         tails: the same of p99, what the slowest of 100 operations takes; over the host where there
             is no arm userland.
-        groups, isolated: containers and isolation once more, one ratio for all sizes of an
-            operation and transport (ratios.group_ratio).
+        groups: containers once more, the median over all sizes of an operation and transport
+            (ratios.group_ratio), beside the interval of the size that may cost most (widest_bytes,
+            widest_low, widest_high).
         steps, whole_steps: what each step from the host to a container costs (columns `step`,
-            `above`, `below`; see steps.py), by size and for all sizes.
+            `above`, `below`; see steps.py), by size and, as `groups`, for all sizes.
         transports: each transport (column `transport`) over `ours`; above 1 is slower.
         gloo: gloo over this library's backend of torch.distributed, where neither is `ours`.
         python: the host's MPI calls from Python over those of the benchmark in C.
@@ -74,6 +79,7 @@ class Findings:
         twins: the host again over the host.
         floors: the noise floor by MPI and band of sizes.
         blocks: paired blocks that the campaign asked for.
+        conditions: what a reader must know beside any ratio (validity_warnings.conditions).
         interpreters: {environment: version of Python} where they differ; else empty.
         other_files: {environment: why its files are other inodes than those in Docker}.
         own_files: {MPI: why launches of the reference have no fresh copies of their files}.
@@ -97,7 +103,6 @@ class Findings:
     isolation: pd.DataFrame
     tails: pd.DataFrame
     groups: pd.DataFrame
-    isolated: pd.DataFrame
     steps: pd.DataFrame
     whole_steps: pd.DataFrame
     transports: pd.DataFrame
@@ -119,6 +124,7 @@ class Findings:
     pages: pd.DataFrame = field(default_factory=pd.DataFrame)
     paces: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(pace.COLUMNS)))
     company: pd.DataFrame = field(default_factory=pd.DataFrame)
+    conditions: tuple[str, ...] = ()
 
     @property
     def workloads(self) -> pd.DataFrame:
@@ -141,8 +147,8 @@ class Findings:
 
     @property
     def floor(self) -> float:
-        """The noise floor of all cells together, 0.03 for 3 %; NaN without an A/A pair."""
-        return self.floors.overall
+        """The largest noise floor of any band of sizes, 0.03 for 3 %; NaN where none is known."""
+        return self.floors.largest
 
 
 def find(campaign: Campaign) -> Findings:
@@ -165,6 +171,7 @@ def find(campaign: Campaign) -> Findings:
         pages=page_placement.frame(campaign.launches),
         paces=pace.paces(campaign.launches, campaign.cells),
         company=company_ratio(campaign.cells, campaign.alone),
+        conditions=campaign.conditions,
     )
 
 
@@ -175,7 +182,6 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
     noise, contained = floors(cells), container_arms(ours)
     by = [name for name in FACTORS if name not in (*CONTAINER, "bytes")]
     of_groups = group_floor(cells, by)
-    of_groups = noise.overall if of_groups != of_groups else of_groups
 
     def over(below: str, value: str = "median_s") -> list[pd.DataFrame]:
         return [
@@ -197,6 +203,10 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
     def judged(frames: list[pd.DataFrame], held: Floors = noise) -> pd.DataFrame:
         return _on(machines, _judged(frames, held))
 
+    containers, isolation = judged(over(HOST)), judged(over(USERLAND))
+    of_steps = judged(
+        [paired_ratio(cells, "arm", *sides).assign(**labels) for sides, labels in steps]
+    )
     return Findings(
         times=_on(machines, over_launches(arms)),
         speedups=judged(_speedups(ours)),
@@ -206,15 +216,14 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
                 for factor, worse, better in PLACEMENTS
             ]
         ),
-        containers=judged(over(HOST)),
-        isolation=judged(over(USERLAND)),
+        containers=containers,
+        isolation=isolation,
         tails=judged(over(base, "p99_s"), floors(cells, "p99_s")),
-        groups=judged([grouped(arm, HOST) for arm in contained]),
-        isolated=judged([grouped(arm, USERLAND) for arm in contained if arm != USERLAND]),
-        steps=judged(
-            [paired_ratio(cells, "arm", *sides).assign(**labels) for sides, labels in steps]
+        groups=_with_widest(judged([grouped(arm, HOST) for arm in contained]), containers),
+        steps=of_steps,
+        whole_steps=_with_widest(
+            judged([grouped(*sides).assign(**labels) for sides, labels in steps]), of_steps
         ),
-        whole_steps=judged([grouped(*sides).assign(**labels) for sides, labels in steps]),
         transports=judged(_transports(ours, others, own)),
         gloo=judged(_transports(ours, [GLOO] if own != TORCH else [], TORCH)),
         python=judged([_python(arms)]),
@@ -303,5 +312,29 @@ def _judged(frames: list[pd.DataFrame], held: Floors) -> pd.DataFrame:
         cells = list(zip(frame["mpi"], frame["bytes"], strict=True))
         floors = {(mpi, size): held.of(str(mpi), int(size)) for mpi, size in set(cells)}
         frame = frame.assign(floor=[floors[cell] for cell in cells])
-    ends = zip(frame["low"], frame["high"], frame["floor"], strict=True)
-    return frame.assign(verdict=[str(verdict(*each)) for each in ends])
+    frame = jointly(frame)
+    return frame.assign(verdict=verdicts(frame))
+
+
+def _with_widest(groups: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Groups with the size that may cost most among their cells, and the ends of its interval.
+
+    The median over sizes hides a cost at one of them: a group is as good as equal only where each
+    of its cells is.
+    """
+    if groups.empty:
+        return groups
+    names = ("arm", *FACTORS, "step", "above", "below")
+    keys = [key for key in names if key in groups and key in cells]
+    reach = cells[["low", "high"]].astype(float).map(lambda end: abs(math.log(end))).max(axis=1)
+    first = cells.loc[reach.sort_values(ascending=False, kind="stable").index]
+    ends = {"bytes": "widest_bytes", "low": "widest_low", "high": "widest_high"}
+    widest = first.drop_duplicates(keys)[[*keys, *ends]].rename(columns=ends)
+    equal = (cells["verdict"] == Verdict.EQUIVALENT).groupby([cells[key] for key in keys]).all()
+    found = groups.merge(widest, on=keys, how="left").merge(
+        equal.rename("equal").reset_index(), on=keys, how="left"
+    )
+    hidden = (found["verdict"] == Verdict.EQUIVALENT) & ~found["equal"].astype(bool)
+    return found.assign(verdict=found["verdict"].mask(hidden, str(Verdict.BOUNDED))).drop(
+        columns="equal"
+    )

@@ -36,6 +36,12 @@ def of_first_arm(frame: pd.DataFrame) -> pd.DataFrame:
     return frame if frame.empty else frame[frame["arm"] == min(frame["arm"], key=arm_key)]
 
 
+def of_real_memory(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of real memory where there are any: an emulated kind is the same memory again."""
+    real = frame if frame.empty else frame[~frame["emulated"].astype(bool)]
+    return frame if real.empty else real
+
+
 def rows(frame: pd.DataFrame) -> list[Any]:
     """The rows, each with an attribute per column and the frame's index as Index."""
     return list(frame.itertuples())

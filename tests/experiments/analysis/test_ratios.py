@@ -92,6 +92,23 @@ def test_in_a_block_of_pairs_each_arm_is_over_the_reference_launch_beside_it() -
         assert again.tolist() == pytest.approx([1.0])
 
 
+def test_two_arms_that_shared_no_turns_are_compared_through_the_reference_arm() -> None:
+    """Between the pairs the machine became twice as slow; Docker takes 1.1 times as long."""
+    frames = [
+        cells({"docker": [1.1, 1.1], "host": [1.0, 1.0]}).assign(company="docker host"),
+        cells({"userland": [2.0, 2.0], "host": [2.0, 2.0]}).assign(company="host-beside userland"),
+    ]
+    frame = pd.concat(frames).assign(group=1)
+    frame["turns"] = [()] * len(frame)
+    found = ratios.paired_ratio(frame, "arm", "docker", "userland")
+    assert found["ratio"].tolist() == pytest.approx([1.1])
+    assert found["blocks"].tolist() == [2]
+    whole = cells({"docker": [1.3], "userland": [1.0], "host": [1.0]}).assign(company="all")
+    whole = whole.assign(block=7, turns=[()] * 3, group=1)
+    both = ratios.paired_ratio(pd.concat([frame, whole]), "arm", "docker", "userland")
+    assert (both["blocks"][0], both["most"][0]) == (3, pytest.approx(1.3))
+
+
 def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
     found = ratios.paired_ratio(
         cells({"regular": [2.0, 4.0], "hbw": [1.0, 1.0]}, "kind"), "kind", "regular", "hbw"
@@ -148,7 +165,7 @@ def test_transports_of_one_contest_are_compared_turn_by_turn() -> None:
     assert ratios.paired_ratio(frame, "transport", "mpi", "direct")["ratio"].tolist() == [1.0]
 
 
-def test_pooled_ratios_count_the_launches_of_all_mpis_alike() -> None:
+def test_pooled_launches_of_a_block_are_one_replicate() -> None:
     frames = [
         cells({"direct": [1.0] * 2, "again": [ratio] * 2}, "transport").assign(
             mpi=mpi, arm=mpi, group=1, contest=1
@@ -158,4 +175,22 @@ def test_pooled_ratios_count_the_launches_of_all_mpis_alike() -> None:
     frame = pd.concat(frames)
     frame["turns"] = [()] * len(frame)
     (found,) = ratios.paired_ratio(frame, "transport", "again", "direct", pooled=True).itertuples()
-    assert found.blocks == 4 and found.ratio == pytest.approx(1.0, abs=0.01)
+    assert found.blocks == 2 and found.ratio == pytest.approx(1.0, abs=0.01)
+
+
+def test_joint_intervals_hold_those_of_cells_and_exchange_the_nth_blocks_of_all_mpis() -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.concat(
+        cells({"host": [*host], "docker": [*docker]}).assign(mpi=mpi, bytes=2**n)
+        for n in range(12)
+        for mpi in ("mpich", "impi")
+        for host, docker in [np.exp(rng.normal(scale=0.01, size=(2, 8)))]
+    )
+    found = ratios.jointly(over_host(frame))
+    assert "of_block" not in found
+    assert (found["joint_low"] <= found["low"]).all()
+    assert (found["joint_high"] >= found["high"]).all()
+    assert (found["joint_high"] > found["high"]).any()
+    later = frame.assign(block=frame["block"] + 100 * (frame["mpi"] == "impi"))
+    again = ratios.jointly(over_host(later))
+    assert again["joint_low"].tolist() == found["joint_low"].tolist()

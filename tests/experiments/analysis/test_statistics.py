@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from experiments.analysis import statistics
 from tests.experiments.analysis.launch_medians import cells
@@ -48,17 +49,43 @@ def test_six_blocks_reach_the_exact_signed_rank_p_that_is_promised() -> None:
     assert statistics.signed_rank(np.array([1.1, 1.2, 1.3, 1.15, 1.25, 1.35])) == 0.03125
 
 
-@pytest.mark.parametrize(("cells", "blocks"), [(1, 10), (25, 10), (26, 11), (102, 12), (180, 13)])
-def test_a_claim_on_the_largest_of_many_cells_needs_more_blocks(cells: int, blocks: int) -> None:
-    assert statistics.claim_blocks(cells) == blocks
+@pytest.mark.parametrize("blocks", [*range(2, 12), 14, 15, 40, 60])
+def test_the_signed_rank_p_is_that_of_scipy(blocks: int) -> None:
+    rng = np.random.default_rng(blocks)
+    for decimals in (9, 1, 0):
+        logs = np.round(rng.normal(0.3, 1, blocks), decimals)
+        expected = stats.wilcoxon(np.log(np.exp(logs))).pvalue if logs.any() else 1.0
+        assert statistics.signed_rank(np.exp(logs)) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("cells", [25, 102])
-def test_so_many_ranges_from_block_to_block_hold_every_median_at_once(cells: int) -> None:
-    rng = np.random.default_rng(5)
-    draws = rng.standard_t(2, (2000, cells, statistics.claim_blocks(cells)))
-    held = (draws.min(axis=2) <= 0) & (draws.max(axis=2) >= 0)
-    assert held.all(axis=1).mean() > 0.94
+def test_the_ranks_of_an_interval_are_those_of_scipy() -> None:
+    for n in range(1, 400):
+        low = int(stats.binom.ppf(0.025, n, 0.5))
+        assert statistics._median_ranks(n, 0.95) == ((low - 1, n - low) if low else None)
+
+
+def test_fewer_than_ten_blocks_are_no_claim_yet() -> None:
+    assert statistics.short_of_claim(6) == "Seen in 6 paired blocks; a claim needs 10."
+    assert statistics.short_of_claim(10) == ""
+
+
+def test_simultaneous_intervals_need_six_blocks_and_do_not_depend_on_the_order_of_cells() -> None:
+    ratios = np.exp(np.random.default_rng(1).normal(scale=0.01, size=(40, 8)))
+    ratios[3, 2:] = np.nan
+    found = statistics.simultaneous_intervals(ratios)
+    assert np.isnan(found[3]).all() and np.isfinite(np.delete(found, 3, axis=0)).all()
+    back = statistics.simultaneous_intervals(ratios[::-1])[::-1]
+    assert np.allclose(found, back, rtol=1e-12, equal_nan=True)
+    inverse = statistics.simultaneous_intervals(1 / ratios)
+    assert np.allclose(found, 1 / inverse[:, ::-1], rtol=1e-12, equal_nan=True)
+    assert np.isnan(statistics.simultaneous_intervals(ratios[:, :5])).all()
+
+
+def test_a_large_effect_in_one_cell_is_seen_among_many_in_six_blocks() -> None:
+    ratios = np.exp(np.random.default_rng(2).normal(scale=0.01, size=(144, 6)))
+    ratios[7] *= 1.7
+    low, high = statistics.simultaneous_intervals(ratios)[7]
+    assert 1.5 < low < 1.7 < high < 1.9
 
 
 def test_over_launches_gives_the_median_of_launch_medians_for_each_arm() -> None:
@@ -94,6 +121,16 @@ def test_the_verdict_follows_from_the_whole_interval(
     low: float, high: float, floor: float, expected: str
 ) -> None:
     assert statistics.verdict(low, high, floor) == expected
+
+
+@pytest.mark.parametrize(
+    ("joint", "expected"),
+    [((1.05, 1.2), "differs"), ((1.03, 1.2), "bounded"), ((np.nan, np.nan), "bounded")],
+)
+def test_a_difference_that_is_one_of_many_needs_its_simultaneous_interval(
+    joint: tuple[float, float], expected: str
+) -> None:
+    assert statistics.verdict(1.06, 1.09, 0.04, joint) == expected
 
 
 def test_a_bound_is_no_narrower_than_the_floor() -> None:

@@ -180,6 +180,6 @@ def test_blocks_of_pairs_are_reported_and_their_extra_launches_are_none_that_wer
     assert cautions(HEADER, found, cells(), {}) == []
     found["2"] = plain | {"launch": {"block": 0, "arm": "host", "beside": "docker"}}
     (shown,) = cautions(HEADER, found, cells(), {})
-    assert shown.startswith("in 1 of 1 blocks the buffers of all arms did not fit into memory")
+    assert shown.startswith("in 1 of 1 blocks not all arms took turns at once")
     del found["1"]
     assert cautions(HEADER, found, cells(), {})[0].startswith("1 of 2 planned launches")

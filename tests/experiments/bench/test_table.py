@@ -39,7 +39,8 @@ ranks copy at once, over direct's time. In caches it can exceed 100 %: the copy
 reads and writes other buffers on each rank, and what several ranks read at once
 is fetched once.
 6 blocks; 95 %: interval of the ratio at *. Direct was measured twice in fewer
-than 8 cells: the noise floor is unknown and nothing differs.
+than 8 cells of each band of sizes: the noise floor is unknown and nothing
+differs.
 Note: gloo is left out
 """
 
@@ -137,8 +138,8 @@ Of bound: the time that the operation's bytes take at the rate at which all
 ranks copy at once, over direct's time. In caches it can exceed 100 %: the copy
 reads and writes other buffers on each rank, and what several ranks read at once
 is fetched once.
-2 blocks: no interval below 6. Direct was measured twice in fewer than 8 cells:
-the noise floor is unknown and nothing differs.
+2 blocks: no interval below 6. Direct was measured twice in fewer than 8 cells
+of each band of sizes: the noise floor is unknown and nothing differs.
 Each MPI is shown in the setting that did best in the cell; 2 settings were
 tried in all. The lowest of many medians is low by chance too: that counts
 against direct.

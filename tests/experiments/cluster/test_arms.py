@@ -60,6 +60,6 @@ def test_arms_take_turns_over_nodes_where_the_site_lets_them(
         company = [f"{block:04d}-host", f"{block:04d}-host-again"]
         assert each.get("company", []) == (company if turns else [])
     if BLOCKS > 1:
-        floor = floors(load(out).cells).overall
+        floor = floors(load(out).cells).largest
         most = max(awake(launches).values(), default=0.0)
         print(f"turns {turns}: noise floor {100 * floor:.1f} %, awake {100 * most:.2f} %")

@@ -95,6 +95,14 @@ def shape(cell: dict[str, Any], seconds: np.ndarray) -> tuple[object, ...]:
     return cell["operation"], cell["bytes"], cell["group"], cell["turn"], len(seconds)
 
 
+def test_intervals_have_as_many_operations_as_in_the_blocks_before(folder: Path) -> None:
+    context = LaunchContext(folder, here().command, ME)
+    small, large = (Cell("bcast", "direct", "regular", "local", size) for size in (64, 1024))
+    assert [context.group(2, small, needed) for needed in (1, 4, 2)] == [1, 4, 4]
+    assert context.group(2, replace(small, kind="hbw"), 1) == 4
+    assert context.group(2, large, 2) == 2 and context.group(4, small, 1) == 1
+
+
 def test_all_arms_start_from_the_barrier_that_every_one_of_them_has(
     folder: Path, launches: tuple[Launch, ...]
 ) -> None:

@@ -85,6 +85,19 @@ def test_one_group_and_one_count_serve_all_arms_of_a_cell() -> None:
     assert count * group * 2e-3 <= turns.TURN + 2e-3 * group
 
 
+def test_an_interval_has_as_many_operations_as_in_other_blocks() -> None:
+    seen, asked = Recorded(), []
+
+    def agreed(contest: int, needed: int) -> int:
+        asked.append((contest, needed))
+        return 4
+
+    arms = {"host": seen.arm("host", Answer(2e-7, 2))}
+    assert conduct(arms, alone(2), QUICK, random.Random(1), agreed=agreed) == {}
+    assert asked == [(0, 2), (1, 2)]
+    assert {each.group for _, each in seen.orders if each.action is Action.TURN} == {4}
+
+
 @pytest.mark.parametrize("other", [True, False])
 def test_ranks_start_from_one_barrier_in_all_arms_that_can_measure_the_cell(other: bool) -> None:
     tight, answer = Answer(1e-4, tight=True), Answer(1e-4, tight=other)

@@ -109,10 +109,11 @@ def test_an_interval_that_is_not_known_is_a_dash() -> None:
 
 def test_a_group_has_one_ratio_for_all_its_sizes() -> None:
     groups = table(find(kinds=("regular",)), "groups")
-    assert groups.head[-6:] == ["ratio", "95 % interval", "verdict", "sizes", "blocks", "p"]
+    assert groups.head[-5:] == ["verdict", "widest", "sizes", "blocks", "p"]
     assert len(groups.rows) == 3 * 3  # operations, transports
     assert {row[-3] for row in groups.rows} == {"4"}
     assert {row[-2] for row in groups.rows} == {"6"}
+    assert all(" at 4 MiB" in row[-4] for row in groups.rows if row[0] == "Bcast")
 
 
 def test_ratios_stand_with_their_corrected_p() -> None:

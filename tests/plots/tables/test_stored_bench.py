@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis import disturbed
 from experiments.results import typed
 from experiments.results.store import ResultsError
 from plots.tables import stored_bench
@@ -46,17 +47,30 @@ def summary() -> dict[str, Any]:
 
 def test_the_sentence_counts_cells_of_the_best_mpi(summary: dict[str, Any]) -> None:
     text = stored_bench.sentence(summary)
-    assert "less time than the best MPI of the cell in 2 of 3 cells" in text
-    assert "2.00 times as long in the median cell (0.90 to 3.00 from cell to cell)" in text
-    assert "beyond the noise floor: 1; with fewer" in text
-    assert "5 or 6 blocks" in text
-    assert "Noise floor 5.0 %" in text
+    assert text.startswith("direct with plain calls takes less time than the best MPI of the cell ")
+    assert "in 1 of 2 cells: the best MPI takes 1.95 times as long in the median cell" in text
+    assert "(0.90 to 3.00 from cell to cell); whole interval above 1 and" in text
+    assert (
+        " direct with persistent calls takes less time than the best MPI of the cell in 1" in text
+    )
+    assert "noise floor: 1 cells. 1 of 3 cells have fewer than 6 blocks and no interval." in text
+    assert "5 or 6 blocks of three MPIs in turns, each MPI at its default settings." in text
+    assert text.endswith("Noise floor 5.0 %.")
 
 
-def test_the_headline_has_the_median_of_the_best_mpi(summary: dict[str, Any]) -> None:
-    text = stored_bench.headline(summary)
-    assert text.startswith("With 2 to 4 ranks, the best MPI takes 2.00 times as long as direct")
-    assert text.endswith("(0.90 to 3.00 from cell to cell of 3).")
+def test_the_headline_pools_no_forms_of_calls_and_owns_to_a_loaded_host(
+    summary: dict[str, Any],
+) -> None:
+    busy = f"{disturbed.OTHERS} for more than 5 % of the time in 12 of 66 launches"
+    text = stored_bench.headline(summary | {"notes": [busy, "6 paired blocks"]})
+    assert text.startswith("With 2 to 4 ranks, the best MPI takes 1.95 times as long as direct in ")
+    assert "with plain calls (0.90 to 3.00 from cell to cell of 2), and 2.00 times as long" in text
+    assert text.endswith(
+        "(2.00 to 2.00 from cell to cell of 1), each MPI at its default settings. Other processes "
+        "ran on CPUs of ranks for more than 5 % of the time in 12 of 66 launches."
+    )
+    tuned = [peer | {"setting": "sm"} for peer in summary["peers"]]
+    assert "default settings" not in stored_bench.headline(summary | {"peers": tuned})
 
 
 def test_the_table_has_plain_calls_and_a_column_for_each_number_of_ranks(

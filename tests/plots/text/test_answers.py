@@ -80,7 +80,7 @@ def test_no_speed_up_is_said_as_such() -> None:
     found = find(emulated=True)
     found.speedups["emulated"] = False
     message = sentence(found, "high-bandwidth")
-    assert message.startswith("No speed-up in any of 72 cells: in regular memory they take ")
+    assert message.startswith("No speed-up in any of 36 cells: in regular memory they take ")
 
 
 def test_what_may_be_the_cause_is_reported_beside_the_cost() -> None:
@@ -118,7 +118,7 @@ def test_what_was_lost_on_the_way_is_an_answer(paths: DataPaths, sentence: str, 
 
 
 def test_what_few_blocks_show_is_no_claim_yet() -> None:
-    shown = "Seen in 6 paired blocks; a claim on the largest of 72 cells needs 12."
+    shown = "all cells at once (95 %). Seen in 6 paired blocks; a claim needs 10."
     assert shown in sentence(find(blocks=6, emulated=False), "high-bandwidth")
     assert "a claim needs" not in sentence(
         find(blocks=10, emulated=False, arms=("host", "host-again")), "high-bandwidth"
@@ -130,11 +130,29 @@ def test_a_cell_that_differs_is_given_beside_the_bound_of_the_others() -> None:
     found.transports["ratio"] = 1.0
     found.transports[["low", "high"]] = [0.9, 1.1]
     found.transports["verdict"] = "bounded"
-    found.transports.loc[0, ["ratio", "least", "most"]] = [0.5, 0.4, 0.6]
-    found.transports.loc[0, "verdict"] = "differs"
-    message = sentence(found, f"direct is {found.transports.loc[0, 'transport']}")
+    host = (found.transports["arm"] == "host") & (found.transports["kind"] == "regular")
+    first = host.idxmax()
+    found.transports.loc[first, ["ratio", "joint_low", "joint_high"]] = [0.5, 0.4, 0.6]
+    found.transports.loc[first, "verdict"] = "differs"
+    message = sentence(found, f"direct is {found.transports.loc[first, 'transport']}")
     assert "faster beyond the noise floor in 1, most in " in message
-    assert ": 0.50 times, from block to block 0.40 to 0.60; " in message
+    assert ": 0.50 times (0.40 to 0.60); " in message
+    assert "Intervals in brackets hold for all cells at once (95 %)." in message
+
+
+def test_a_sentence_pools_neither_arms_nor_emulated_kinds_nor_forms_of_calls() -> None:
+    found = find()
+    ratios = found.transports
+    host = (ratios["arm"] == "host") & (ratios["kind"] == "regular")
+    ratios.loc[~host, "ratio"] = 9.0
+    message = sentence(found, "direct is mpi")
+    assert message.startswith("On the host, the median cell takes 2.")
+    assert "from cell to cell of 12)" in message and "9.00" not in message
+    later = ratios[host].assign(form="persistent", ratio=3.0)
+    both = replace(found, transports=pd.concat([ratios, later], ignore_index=True))
+    message = sentence(both, "direct is mpi")
+    assert message.startswith("On the host, plain calls, the median cell takes 2.")
+    assert " On the host, persistent calls, the median cell takes 3.00 times" in message
 
 
 def test_what_else_is_unlike_the_benchmark_in_c_stands_with_the_cost_of_python() -> None:
@@ -163,9 +181,9 @@ def test_a_missing_container_is_reported_with_its_reason() -> None:
 @pytest.mark.parametrize(("transport", "ratio"), [("mpi", "2.0"), ("pickle", "3.6")])
 def test_each_other_transport_is_compared_with_direct(transport: str, ratio: str) -> None:
     message = sentence(find(), f"slower than direct is {transport}")
-    assert message.startswith(f"The median cell takes {ratio[:2]}")
+    assert message.startswith(f"On the host, the median cell takes {ratio[:2]}")
     assert f"times as long with {transport} as with direct, over the same buffers" in message
-    assert "slower beyond the noise floor in 48, most in " in message
+    assert "slower beyond the noise floor in 12, most in " in message
     assert f", {transport}, " in message
 
 
@@ -190,7 +208,9 @@ def test_placement_is_answered_only_where_it_was_asked() -> None:
         bindings=("packed", "spread"),
         missing={"remote": "one NUMA node"},
     )
-    assert sentence(found, "spread ranks").startswith("The median cell takes 1.10 times as long")
+    assert sentence(found, "spread ranks").startswith(
+        "On the host, the median cell takes 1.10 times as long"
+    )
     assert sentence(found, "distant buffer") == "Not measured. remote: one NUMA node"
 
 
