@@ -57,9 +57,10 @@ class Choices:
     def experiment(self) -> Experiment:
         """The experiment, restricted."""
         given = self.flags
-        alike = ("profiles", "layouts", "ranks", "sizes", "external", "launcher")
+        alike = ("profiles", "layouts", "kinds", "ranks", "sizes", "external", "launcher")
         return spec.restrict(
             spec.load(given["experiment"] or "quick"),
+            operations=given["ops"],
             environments=given["env"],
             mpis=given["mpi"],
             blocks=whole_number("blocks", given["blocks"], 1),

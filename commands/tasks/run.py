@@ -15,8 +15,10 @@ from experiments.model.environment import ENVIRONMENTS
         "hosts:4x100mbit, hosts-charliecloud:4; of a cluster: slurm, slurm-charliecloud ...",
         "profiles": "of containers: default,tuned,privileged, or all (default: the experiment's)",
         "layouts": "of containers: one,per-rank,isolated, or all (default: the experiment's)",
+        "ops": "Allreduce,Bcast, ... or all (default: the experiment's)",
+        "kinds": "of memory: regular,hbw, ... or all (default: the experiment's)",
         "ranks": "rank counts: 2,4",
-        "sizes": "bytes per rank: 1KiB:64MiB, 1KiB:64MiB:4 (factor 4) or 1KiB,1MiB",
+        "sizes": "bytes per rank: 1KiB:64MiB, 1KiB:64MiB:4 (factor 4) or 1k,1m (of 1024 each)",
         "blocks": "paired repetitions",
         "out": "results folder (default: results/<experiment>-<time>)",
         "resume": "complete the campaign in --out (default: the newest), as it was begun; a "
@@ -43,6 +45,8 @@ def run(
     env: str = "",
     profiles: str = "",
     layouts: str = "",
+    ops: str = "",
+    kinds: str = "",
     ranks: str = "",
     sizes: str = "",
     blocks: str = "",
@@ -69,6 +73,7 @@ def run(
     submitted and followed to its end. --dry-run then prints the job's script.
 
     Examples:  ./inv run --experiment docker --ranks 2,4 --blocks 10
+               ./inv run --ops Allreduce --kinds regular --sizes 1KiB:64MiB:4
                ./inv run --env host,docker --profiles all --layouts one,isolated --mpi all
                ./inv run --experiment placement --env vm:knl-snc4-flat --sizes 1MiB --blocks 1
                ./inv run --env slurm,slurm-charliecloud --nodes 2 --ranks 8 --mpi all
@@ -79,7 +84,7 @@ def run(
     flags = {"experiment": experiment, "site": site, "blocks": blocks, "profiles": profiles}
     flags |= {"layouts": layouts, "ranks": ranks, "sizes": sizes, "env": env, "mpi": mpi}
     flags |= {"external": external, "launcher": launcher, "nodes": nodes, "base": base}
-    flags |= {"seed": seed, "python": python}
+    flags |= {"seed": seed, "python": python, "ops": ops, "kinds": kinds}
     choices = campaigns.Choices(flags, emulate_hbw)
     if resume:
         campaigns.resume(out, choices, mpijob, dry_run, time)
