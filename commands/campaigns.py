@@ -112,8 +112,8 @@ def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:
         return
     if dry_run:
         planned = campaign.plan(experiment, request)
-        print_text("\n".join(campaign.dry_run(planned, planned.launches)))
-        for line in campaign.expected(planned):
+        print_text("\n".join(campaign.preview(planned, planned.launches)))
+        for line in (*campaign.expected(planned), *campaign.lacking(planned)):
             Stages().say(line)
         return
     writable("out", folder)
@@ -150,7 +150,7 @@ def resume(out: str, choices: Choices, mpijob: str, dry_run: bool, time: str = "
         return
     if dry_run:
         begun = campaign_file.read(folder, **again)
-        lines = campaign.dry_run(begun, begun.unfinished())
+        lines = campaign.preview(begun, begun.unfinished())
         print_text("\n".join(lines) or f"the campaign in {folder} is complete; nothing to start")
         return
     _finish(campaign.resume(folder, Stages(), **again), folder)

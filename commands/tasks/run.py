@@ -23,7 +23,8 @@ from experiments.model.environment import ENVIRONMENTS
         "out": "results folder (default: results/<experiment>-<time>)",
         "resume": "complete the campaign in --out (default: the newest), as it was begun; a "
         "--python, --site or --base is given again",
-        "dry_run": "print every command, how long and how much memory; start nothing",
+        "dry_run": "print the commands of one block, how long, how much memory and what is "
+        "missing here; start nothing",
         "emulate_hbw": "emulate HBM on ordinary memory where there is none; results say so",
         "mpi": "of openmpi,mpich,impi, or all (default: the experiment's)",
         "external": "references in the same blocks: IMB, a C benchmark (with --mpi impi); threads, "

@@ -247,11 +247,21 @@ def test_an_engine_that_cannot_be_reached_is_named_and_nothing_is_begun(tmp_path
 def test_a_dry_run_prints_every_command_and_starts_nothing(invoke: Invoke, tmp_path: Path) -> None:
     found = invoke("run", "--dry-run", "--blocks", "2", "--out", str(tmp_path / "out"))
     lines = found.stdout.splitlines()
-    assert len(lines) == 10
-    assert sum(line.startswith("docker run") for line in lines) == 4
-    assert sum(line.startswith("unshare") for line in lines) == 2
-    assert sum("experiments.programs.harness" in line for line in lines) == 10
+    assert len(lines) == 6
+    assert sum(line.startswith("docker run") for line in lines) == 2
+    assert sum(line.startswith("unshare") for line in lines) == 1
+    assert sum("experiments.programs.harness" in line for line in lines) == 5
+    assert lines[-1] == "# 1 more block like it, in random order"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_says_what_is_missing(tmp_path: Path) -> None:
+    words = ("run", "--dry-run", "--env", "host,charliecloud,podman,docker")
+    found = process(*words, DOCKER_HOST=f"unix://{tmp_path}/none.sock", PATH=str(tmp_path))
+    assert found.returncode == 0
+    assert "docker cannot run here: no container engine answers at DOCKER_HOST" in found.stderr
+    for name in ("charliecloud", "podman"):
+        assert f"\n{name} cannot run here: " in found.stderr
 
 
 def test_the_users_word_on_where_hbm_is_reaches_every_arm(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 from dataclasses import replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -82,6 +83,20 @@ def test_ranks_of_an_image_find_what_was_compiled_for_torch(
             assert ("TORCH_EXTENSIONS_DIR" in line) == (compiled in line) == wanted
             if "docker" in environment:
                 assert ("hbmcomm:openmpi-torch" in line) == (name == "torch")
+
+
+def test_a_preview_shows_a_block_of_each_place_and_counts_the_others(tmp_path: Path) -> None:
+    flags = {"mpis": "openmpi,mpich", "ranks": "2,4"}
+    planned = campaign.plan(asked("host", **flags), Request(tmp_path))
+    every = campaign.dry_run(planned, planned.launches)
+    assert campaign.preview(planned, planned.launches) == every
+    thrice = replace(planned.experiment, launches=replace(planned.experiment.launches, blocks=3))
+    planned = campaign.plan(thrice, Request(tmp_path))
+    *shown, rest = campaign.preview(planned, planned.launches)
+    assert (len(shown), rest) == (
+        len(every),
+        "# 8 more blocks like one of these 4, in random order",
+    )
 
 
 def test_ranks_are_limited_by_the_machine_described(tmp_path: Path) -> None:
