@@ -41,7 +41,7 @@ def parse_size(text: str) -> int:
             f"size {text[:80]!r} does not parse; write a whole number and a unit, if any: "
             "64, 1KiB, 16MiB, 2GiB"
         )
-    return int(match[1]) * 1024 ** (" kmgt".index((match[2] or " ").lower()))
+    return int(match[1]) << 10 * " kmgt".index((match[2] or " ").lower())
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:

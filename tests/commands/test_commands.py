@@ -234,6 +234,23 @@ def test_a_typo_in_an_experiments_file_names_file_and_key(
     assert "Traceback" not in found.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["rn"], "No idea what 'rn' is! See ./inv --list\n"),
+        (["report", "one"], "No idea what 'one' is! See ./inv report --help\n"),
+        (["run", "--operations", "Bcast"], "See ./inv run --help\n"),
+        (["bench", "--ops"], "needed value and was not given one! See ./inv bench --help\n"),
+    ],
+)
+def test_words_that_invoke_cannot_parse_end_in_what_to_do_next(
+    invoke: Invoke, words: list[str], advice: str
+) -> None:
+    found = invoke(*words)
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr.endswith(advice)
+
+
 def test_an_engine_that_cannot_be_reached_is_named_and_nothing_is_begun(tmp_path: Path) -> None:
     found = process(
         *("run", "--env", "docker", "--out", str(tmp_path / "out")),

@@ -5,7 +5,6 @@ import hashlib
 import io
 import json
 from dataclasses import replace
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
