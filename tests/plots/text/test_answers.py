@@ -70,6 +70,16 @@ def test_emulated_memory_answers_nothing_about_speed() -> None:
     assert "nothing about high-bandwidth memory" in message
 
 
+def test_a_campaign_that_asked_for_one_memory_is_not_asked_which_is_faster() -> None:
+    def asked(**levels: Any) -> list[str]:
+        every = answers(find(kinds=("regular",), **levels))
+        return [each.sentence for each in every if "high-bandwidth" in each.question]
+
+    assert asked() == []
+    assert asked(missing={"docker": "no engine", "pickle": "too slow"}) == []
+    assert asked(missing={"hbw": "no HBM here"}) == ["Not measured. hbw: no HBM here"]
+
+
 def test_real_memory_names_its_best_cell_beside_the_papers_claim() -> None:
     message = sentence(find(emulated=False), "high-bandwidth")
     assert message.startswith("Up to 3.")
