@@ -9,7 +9,8 @@ from experiments.model.environment import ENVIRONMENTS
 
 @command(
     help={
-        "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
+        "experiment": "a name that --list shows, or a .toml file (default: quick)",
+        "list": "print all experiments: question, arms, cells, time, needs; measure nothing",
         "env": f"of {','.join(map(str, ENVIRONMENTS))}, or all: those that this machine can run; "
         "in an emulated machine: vm:MACHINE, vm-docker:MACHINE; on emulated hosts: hosts:4, "
         "hosts:4x100mbit, hosts-charliecloud:4; of a cluster: slurm, slurm-charliecloud ...",
@@ -43,6 +44,7 @@ from experiments.model.environment import ENVIRONMENTS
 def run(
     context: Context,
     experiment: str = "",
+    list: bool = False,
     env: str = "",
     profiles: str = "",
     layouts: str = "",
@@ -73,7 +75,8 @@ def run(
     With --env slurm it runs over the nodes of one allocation: of this process, or of a job that is
     submitted and followed to its end. --dry-run then prints the job's script.
 
-    Examples:  ./inv run --experiment docker --ranks 2,4 --blocks 10
+    Examples:  ./inv run --list
+               ./inv run --experiment docker --ranks 2,4 --blocks 10
                ./inv run --ops Allreduce --kinds regular --sizes 1KiB:64MiB:4
                ./inv run --env host,docker --profiles all --layouts one,isolated --mpi all
                ./inv run --experiment placement --env vm:knl-snc4-flat --sizes 1MiB --blocks 1
@@ -87,7 +90,9 @@ def run(
     flags |= {"external": external, "launcher": launcher, "nodes": nodes, "base": base}
     flags |= {"seed": seed, "python": python, "ops": ops, "kinds": kinds}
     choices = campaigns.Choices(flags, emulate_hbw)
-    if resume:
+    if list:
+        campaigns.list_experiments()
+    elif resume:
         campaigns.resume(out, choices, mpijob, dry_run, time)
     elif mpijob:
         campaigns.print_manifest(choices, mpijob, out, time)

@@ -138,7 +138,7 @@ def expected(campaign: Campaign) -> list[str]:
     nodes = hbmcomm.topology().nodes
     return forecast.lines(
         campaign.blocks,
-        _host(),
+        this_host(),
         facts.available_memory(),
         {node.id: node.total_bytes for node in nodes if node.is_hbm},
     )
@@ -146,10 +146,11 @@ def expected(campaign: Campaign) -> list[str]:
 
 def seconds(campaign: Campaign) -> float:
     """How long the launches take that the results folder lacks, were the nodes as this machine."""
-    return forecast.seconds(campaign.unfinished(), _host())
+    return forecast.seconds(campaign.unfinished(), this_host())
 
 
-def _host() -> Host:
+def this_host() -> Host:
+    """What forecasts need to know of this machine."""
     return Host(passthrough.cores(), facts.copy_rate(), facts.last_level_cache())
 
 

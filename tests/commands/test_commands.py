@@ -16,6 +16,8 @@ from typing import NamedTuple
 import pytest
 from invoke.program import Program
 
+from experiments.catalogue import spec
+
 ROOT = Path(__file__).parents[2]
 TASKS = (
     "archive",
@@ -270,6 +272,14 @@ def test_a_dry_run_prints_every_command_and_starts_nothing(invoke: Invoke, tmp_p
     assert sum("experiments.programs.harness" in line for line in lines) == 5
     assert lines[-1] == "# 1 more block like it, in random order"
     assert not (tmp_path / "out").exists()
+
+
+def test_run_lists_all_experiments(invoke: Invoke) -> None:
+    found = invoke("run", "--list")
+    assert found.returncode == 0
+    words = " ".join(found.stdout.split())
+    assert all(f" {name} " in words for name in spec.names())
+    assert spec.load("memory").question in found.stdout
 
 
 def test_a_dry_run_says_what_is_missing(tmp_path: Path) -> None:
