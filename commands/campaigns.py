@@ -5,15 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.table import Table
-
 from commands import clusters
 from commands.flags import whole_number
 from commands.folders import new_figures, new_results, newest, writable
 from commands.stored import draw, write_report
 from experiments.catalogue import spec
 from experiments.cluster import allocation, sites
-from experiments.console.output import print_text, to_stdout
+from experiments.console.output import print_text
 from experiments.console.stages import Stages
 from experiments.execution import campaign, campaign_file, overview
 from experiments.execution.campaign_file import Request
@@ -21,8 +19,6 @@ from experiments.model.environment import CLUSTER
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
 from experiments.provision.packages import system
-
-LIST_WIDTH = 190  # columns where standard output is no terminal
 
 
 def paper(yes: bool, out: str, figures: str) -> None:
@@ -92,13 +88,11 @@ class Choices:
 
 def list_experiments() -> None:
     """Print all experiments: what each asks, compares and needs, and how long it takes here."""
-    table = Table(title="Experiments; times are about the most on this machine")
-    for head in overview.HEAD:
-        table.add_column(head, justify="right" if head in ("cells", "launches", "time") else "left")
     for each in overview.every(campaign.this_host()):
-        table.add_row(*each.row())
-    to_stdout(table, LIST_WIDTH)
-    print_text("./inv run --experiment NAME measures one; docs/experiments.md says more")
+        name, question, arms, cells, launches, time, needs = each.row()
+        print_text(f"{name}: {question}")
+        print_text(f"    {arms}; {cells} cells, {launches} launches, up to {time}; needs: {needs}")
+    print_text("Times are for this machine. To measure one: ./inv run --experiment NAME")
 
 
 def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:

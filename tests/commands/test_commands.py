@@ -277,9 +277,9 @@ def test_a_dry_run_prints_every_command_and_starts_nothing(invoke: Invoke, tmp_p
 def test_run_lists_all_experiments(invoke: Invoke) -> None:
     found = invoke("run", "--list")
     assert found.returncode == 0
-    words = " ".join(found.stdout.split())
-    assert all(f" {name} " in words for name in spec.names())
-    assert spec.load("memory").question in found.stdout
+    lines = found.stdout.splitlines()
+    assert all(f"{name}: {spec.load(name).question}" in lines for name in spec.names())
+    assert "    host; 2, 4, 8, 16 ranks; 612 cells, 80 launches, up to " in found.stdout
 
 
 def test_a_dry_run_says_what_is_missing(tmp_path: Path) -> None:
