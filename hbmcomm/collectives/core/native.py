@@ -36,6 +36,7 @@ FOREIGN = (
 """Calls that MPI serves; the core notes these, and compares them with the calls of others."""
 
 FOREIGN_NUMBERS = {name: lib.HBM_FOREIGN + index for index, name in enumerate(FOREIGN)}
+_NAMES = dict(enumerate(OPERATIONS)) | {number: name for name, number in FOREIGN_NUMBERS.items()}
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "bfloat16", "float32", "float64", "longdouble")
@@ -200,6 +201,7 @@ def explained(why: Any, own: int, names: Sequence[int]) -> HbmcommError:
         return PeerError(f"the control block of a rank holds garbage{end}")
     rank, other = names[why.rank], names[why.other]
     if why.status == lib.HBM_MISMATCH:
+        what = "different collectives"
         try:
             differ = f"rank {rank} called {_named(why.own_what, why.own_count)}, rank {other} "
             if why.others_what == lib.HBM_UNKNOWN_CALL:
@@ -209,9 +211,10 @@ def explained(why: Any, own: int, names: Sequence[int]) -> HbmcommError:
                 )
             else:
                 differ += f"called {_named(why.others_what, why.others_count)}"
+                what = _difference(why)
         except IndexError:
             return PeerError(f"the control block of rank {rank} or {other} holds garbage{end}")
-        return CallMismatch(f"ranks called different collectives: {differ}{end}")
+        return CallMismatch(f"ranks called {what}: {differ}{end}")
     if why.status == lib.HBM_TRUNCATED:
         return CallMismatch(
             f"rank {other} sends {why.others_count:,} bytes to rank {rank}, which expects "
@@ -229,13 +232,46 @@ def explained(why: Any, own: int, names: Sequence[int]) -> HbmcommError:
     return PeerError(f"rank {rank} {text}{end}")
 
 
+def _difference(why: Any) -> str:
+    """What ranks called that differs: other collectives, or one with other arguments."""
+    own, others = (_Words.of(what) for what in (why.own_what, why.others_what))
+    if _NAMES.get(own.operation) != _NAMES.get(others.operation):
+        return "different collectives"
+    name = _NAMES.get(own.operation, "a step")
+    if own.operation != others.operation:
+        return (
+            f"{name} with different arguments (a buffer is too short, or one for MPI alone)"
+        )
+    pairs = {
+        "counts": (why.own_count, why.others_count),
+        "types": (own.dtype, others.dtype),
+        "reductions": (own.reduction, others.reduction),
+        "roots": (own.root, others.root),
+    }
+    differing = [name for name, (mine, theirs) in pairs.items() if mine != theirs]
+    return f"{name} with different {' and '.join(differing) or 'arguments'}"
+
+
+class _Words(NamedTuple):
+    """What a rank posts of its call; see posts.c."""
+
+    operation: int
+    dtype: int
+    reduction: int
+    root: int
+
+    @classmethod
+    def of(cls, what: int) -> _Words:
+        return cls(what & 0xFF, what >> 8 & 0xFF, what >> 16 & 0xFF, what >> 32)
+
+
 def _named(what: int, count: int) -> str:
     """A call in mpi4py's words, such as Reduce(1,024 x float32, SUM, root=0); see posts.c.
 
     Raises:
         IndexError: There is no such call.
     """
-    operation, dtype, reduction, root = what & 0xFF, what >> 8 & 0xFF, what >> 16 & 0xFF, what >> 32
+    operation, dtype, reduction, root = _Words.of(what)
     if operation == lib.HBM_UPDATE:
         return f"a step of a parameter server ({count:,} x {DTYPES[dtype]})"
     if operation >= lib.HBM_FOREIGN:

@@ -32,6 +32,13 @@ def construction_says_what_is_wrong() -> None:
         Communicator(WORLD, kind="hbw")
 
 
+def a_name_that_it_lacks_is_an_attribute_error_and_close_names_free() -> None:
+    with Communicator() as comm:
+        with refused(AttributeError, "has no attribute 'close'; Free()"):
+            comm.close()  # type: ignore[attr-defined]
+        assert not hasattr(comm, "close") and not hasattr(comm, "nothing")
+
+
 def left_out_it_is_the_world_for_classes_of_a_users_own_too() -> None:
     class Counted(Communicator):
         pass
@@ -286,6 +293,7 @@ def an_error_inside_with_does_not_wait_for_the_others() -> None:
 
 if __name__ == "__main__":
     construction_says_what_is_wrong()
+    a_name_that_it_lacks_is_an_attribute_error_and_close_names_free()
     left_out_it_is_the_world_for_classes_of_a_users_own_too()
     its_repr_says_what_it_is("direct")
     its_repr_neither_decides_nor_fails()
