@@ -63,7 +63,7 @@ class Answer:
 
 
 def answers(found: Findings) -> list[Answer]:
-    """The campaign's answers, in the order in which the paper asks; what has none comes last.
+    """The campaign's answers; what has none comes last.
 
     On an emulated machine no question about time is asked, only where ranks and pages were.
     """
@@ -86,10 +86,11 @@ def _no_time(found: Findings) -> str:
 
 
 def _asked(found: Findings) -> Iterator[Answer]:
-    """The answers of a real machine, in the order in which the paper asks."""
+    """The answers of a real machine: memory and containers first, which campaigns are made for."""
     memory = "How much faster are collectives in high-bandwidth memory?"
     if sentence := _memory(found):
         yield Answer(memory, sentence, figure=speedup.NAME)
+    yield from _containers(found)
     yield from _workloads(found)
     for transport, sentence in wire.sentences(found).items():
         question = f"How near does {transport} come to what the links allow?"
@@ -112,7 +113,6 @@ def _asked(found: Findings) -> Iterator[Answer]:
         if sentence := _place(found, factor, done):
             yield Answer(question, sentence, figure=placement.NAME)
     yield from _where(found)
-    yield from _containers(found)
     if not found.python.empty:
         question = "What does Python itself cost?"
         yield Answer(question, cost.python(found), points=DIFFERENCES, figure=times.NAME)

@@ -52,6 +52,13 @@ def test_each_question_names_the_drawings_that_answer_it() -> None:
     }
 
 
+def test_what_a_container_costs_comes_before_what_transports_cost() -> None:
+    questions = [each.question for each in answers(find())]
+    about = ["high-bandwidth", "container cost", "slower than direct"]
+    first = [next(n for n, each in enumerate(questions) if word in each) for word in about]
+    assert first == sorted(first), questions
+
+
 def test_where_no_arm_has_the_same_files_a_containers_cost_is_shown_over_the_host() -> None:
     found = replace(find(), data_paths=DataPaths((LOSS,)), straying_copies=COPIES)
     named = {each.question: each.figure for each in answers(found)}
