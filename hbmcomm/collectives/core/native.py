@@ -239,9 +239,7 @@ def _difference(why: Any) -> str:
         return "different collectives"
     name = _NAMES.get(own.operation, "a step")
     if own.operation != others.operation:
-        return (
-            f"{name} with different arguments (a buffer is too short, or one for MPI alone)"
-        )
+        return f"{name} with different arguments (a buffer is too short, or one for MPI alone)"
     pairs = {
         "counts": (why.own_count, why.others_count),
         "types": (own.dtype, others.dtype),

@@ -238,6 +238,14 @@ def persistent_forms_are_mpi4pys_and_plans(transport: str) -> None:
         plan.Free()
 
 
+def a_plan_of_a_freed_communicator_is_refused(transport: str) -> None:
+    comm = Communicator(WORLD, transport=transport)
+    plan = comm.Allreduce_init(comm.full(8, 1.0), comm.zeros(8))
+    comm.Free()
+    with refused(hbmcomm.HbmcommError, "this communicator was freed; call Free() after"):
+        plan()
+
+
 def plans_that_only_mpi_can_run_are_plans_too() -> None:
     with Communicator(WORLD, transport="direct") as comm:
         pairs = MPI.Op.Create(lambda given, taken, _type: None)
@@ -316,4 +324,6 @@ if __name__ == "__main__":
         sums_are_the_same_bits_everywhere_and_each_time(each)
         objects_travel_as_ever(each)
         persistent_forms_are_mpi4pys_and_plans(each)
+    for each in ("direct", "hierarchical", "mpi", "pickle"):
+        a_plan_of_a_freed_communicator_is_refused(each)
     print("kept", flush=True)
