@@ -71,6 +71,8 @@ def setting() -> Setting:
     Raises:
         HbmcommError: A variable of its environment cannot be read.
     """
+    global _longest
+    _longest = tuning.timeout()
     place = cpu_location.of_this_process()
     last = (each for each in current().caches if each.node is None)
     caches = (
@@ -110,12 +112,22 @@ class Core:
         if opened == ffi.NULL:
             raise HbmcommError("transport direct: the core has no memory for a communicator")
         self.handle = ffi.gc(opened, lib.hbm_free)  # plans may outlive the communicator
+        _open[int(ffi.cast("uintptr_t", opened))] = self
         # Also at exit, before MPI finalises: MPI waits for ranks that may wait for this one.
         self._close = weakref.finalize(self, _close, self.handle, arena)
 
     def close(self) -> None:
         """Leave: ranks that still wait for this one get an error."""
         self._close()
+
+    def late(self, comm: Any, seconds: float) -> PeerError:
+        """The error of a rank that has waited for so long in the core's state `comm`."""
+        awaited = lib.hbm_awaited(comm)
+        rank = self._names[awaited] if 0 <= awaited < len(self._names) else awaited
+        return PeerError(
+            f"rank {self._names[self._rank]} has waited {seconds:.0f} s for rank {rank}, which has "
+            f"not come to this collective: see where that rank is, or set {tuning.TIMEOUT} higher"
+        )
 
     def error(self, status: int) -> BaseException:
         """What to raise for a status that is not 0."""
@@ -300,7 +312,19 @@ def keep_interrupt(_type: Any, error: BaseException, _trace: Any) -> None:
 @ffi.def_extern(error=1, onerror=keep_interrupt)  # type: ignore[untyped-decorator]
 def hbm_interrupted() -> int:
     """Called by a rank that waits: signal handlers run here, and what they raise ends the call."""
+    if _longest:
+        waited = ffi.new("uint64_t *")
+        comm = lib.hbm_waits_in(waited)
+        core = _open.get(int(ffi.cast("uintptr_t", comm)))
+        if core is not None and waited[0] > 1e9 * _longest:
+            raise core.late(comm, waited[0] / 1e9)
     return 0
+
+
+_open: weakref.WeakValueDictionary[int, Core] = weakref.WeakValueDictionary()
+"""By their handles, the states of this process's communicators."""
+_longest = 0.0
+"""Seconds that a rank waits before it gives up; 0: it waits as MPI does."""
 
 
 assert lib.hbm_slot_bytes() == tuning.SLOT_BYTES
