@@ -27,7 +27,8 @@ def paper(context, yes=False, out="", figures=""):
 
     Asks and installs what is missing of the system (with root and apt), runs experiment `quick`
     (direct, mpi and pickle over the same arrays) in randomised pairs and writes figures, tables and
-    report.html. Without an engine the container arm is left out, and the figures say so.
+    report.html. Without an engine the container arm is left out, and the figures say so. The
+    paper's own experiment, which takes hours: ./inv run --experiment paper.
 
     Example:  ./inv paper --yes
     """

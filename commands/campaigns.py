@@ -13,7 +13,7 @@ from experiments.catalogue import spec
 from experiments.cluster import allocation, sites
 from experiments.console.output import print_text
 from experiments.console.stages import Stages
-from experiments.execution import campaign, campaign_file
+from experiments.execution import campaign, campaign_file, overview
 from experiments.execution.campaign_file import Request
 from experiments.model.environment import CLUSTER
 from experiments.model.errors import ExperimentsError
@@ -57,9 +57,10 @@ class Choices:
     def experiment(self) -> Experiment:
         """The experiment, restricted."""
         given = self.flags
-        alike = ("profiles", "layouts", "ranks", "sizes", "external", "launcher")
+        alike = ("profiles", "layouts", "kinds", "ranks", "sizes", "external", "launcher")
         return spec.restrict(
             spec.load(given["experiment"] or "quick"),
+            operations=given["ops"],
             environments=given["env"],
             mpis=given["mpi"],
             blocks=whole_number("blocks", given["blocks"], 1),
@@ -83,6 +84,15 @@ class Choices:
         given = self.but(experiment=name, site=site).flags
         words = [word for flag, text in given.items() if text for word in (f"--{flag}", text)]
         return [*words, *(["--emulate-hbw"] if self.emulate_hbw else [])]
+
+
+def list_experiments() -> None:
+    """Print all experiments: what each asks, compares and needs, and how long it takes here."""
+    for each in overview.every(campaign.this_host()):
+        name, question, arms, cells, launches, time, needs = each.row()
+        print_text(f"{name}: {question}")
+        print_text(f"    {arms}; {cells} cells, {launches} launches, up to {time}; needs: {needs}")
+    print_text("Times are for this machine. To measure one: ./inv run --experiment NAME")
 
 
 def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:
@@ -111,8 +121,8 @@ def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:
         return
     if dry_run:
         planned = campaign.plan(experiment, request)
-        print_text("\n".join(campaign.dry_run(planned, planned.launches)))
-        for line in campaign.expected(planned):
+        print_text("\n".join(campaign.preview(planned, planned.launches)))
+        for line in (*campaign.expected(planned), *campaign.lacking(planned)):
             Stages().say(line)
         return
     writable("out", folder)
@@ -149,7 +159,7 @@ def resume(out: str, choices: Choices, mpijob: str, dry_run: bool, time: str = "
         return
     if dry_run:
         begun = campaign_file.read(folder, **again)
-        lines = campaign.dry_run(begun, begun.unfinished())
+        lines = campaign.preview(begun, begun.unfinished())
         print_text("\n".join(lines) or f"the campaign in {folder} is complete; nothing to start")
         return
     _finish(campaign.resume(folder, Stages(), **again), folder)

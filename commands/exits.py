@@ -10,21 +10,32 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from threading import Timer
 from typing import Any
 
 from invoke.context import Context
-from invoke.exceptions import Exit
+from invoke.exceptions import Exit, ParseError
 from invoke.tasks import task
 
 from experiments.console.output import printable
 from experiments.model.errors import ExperimentsError
 from hbmcomm import HbmcommError
 
+PATIENCE = 0.3  # seconds in which most commands end
 MISTAKE, INTERRUPTED, CLOSED_PIPE = 1, 130, 141
 
 
 if {"--help", "--list"} & set(sys.argv):  # printed by invoke: no traceback after `| head`
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+def _with_advice(error: ParseError) -> str:
+    """invoke's message for words that it cannot parse, and the one thing to do next."""
+    task = getattr(error.context, "name", None)
+    return f"{error.args[0]} See ./inv {f'{task} --help' if task else '--list'}"
+
+
+ParseError.__str__ = _with_advice  # type: ignore[assignment, method-assign]
 
 
 def command(**options: Any) -> Callable[[Callable[..., None]], Any]:
@@ -67,7 +78,13 @@ def reports_errors(body: Callable[..., None]) -> Callable[..., None]:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """Ctrl-C, a batch system's limit or a closed terminal: clean up once, undisturbed."""
+    """Ctrl-C, a batch system's limit or a closed terminal: clean up once, undisturbed.
+
+    A clean-up that takes long says what it does.
+    """
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
+    waiting = Timer(PATIENCE, lambda: print("stopping what was started ...", file=sys.stderr))
+    waiting.daemon = True
+    waiting.start()
     raise KeyboardInterrupt

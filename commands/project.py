@@ -59,3 +59,4 @@ def docs() -> None:
     with stages.stage("site"):
         page = site.build(Path())
     print_text(*written, page)
+    stages.say(f"to search the pages, serve them: python3 -m http.server -d {page.parent}")

@@ -157,6 +157,13 @@ class Communicator(Allocating, Derivable):
         """COMM_NULL is pickled as mpi4py's; others cannot be pickled, as in mpi4py."""
         return (type(unwrapped(self)), ()) if self == MPI.COMM_NULL else super().__reduce__()
 
+    if not TYPE_CHECKING:  # a checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Only called for a name that is no attribute."""
+            advice = "; Free(), or the end of a with block, ends it" if name == "close" else ""
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}{advice}")
+
     def __enter__(self) -> Self:
         return self
 

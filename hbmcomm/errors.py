@@ -34,7 +34,10 @@ class ArenaUnavailable(HbmcommError):
 
 
 class CallMismatch(HbmcommError):
-    """Ranks called different collectives at the same point; the communicator is unusable."""
+    """Ranks called different collectives at the same point, or one with arguments that differ.
+
+    The communicator is unusable.
+    """
 
 
 class PeerError(HbmcommError):

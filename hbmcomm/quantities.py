@@ -10,10 +10,17 @@ BYTES = {"": 1, "B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": 2**40}
 
 
 def parse_quantity(text: str, units: Mapping[str, int]) -> int | None:
-    """The number that "64KiB" or "64 KiB" means; None where the unit is unknown.
+    """The number that "64KiB", "64 kib" or "64k" means; None where the unit is unknown.
 
     Args:
         units: by its name, what a unit multiplies a number by.
     """
-    found = re.fullmatch(r"(\d{1,19})\s*([A-Za-z]*)", text.strip())
-    return int(found[1]) * units[found[2]] if found and found[2] in units else None
+    found = re.fullmatch(r"(\d{1,19})\s*([a-z]*)", text.strip().lower())
+    spelled = {spelling: factor for name, factor in units.items() for spelling in _spellings(name)}
+    return int(found[1]) * spelled[found[2]] if found and found[2] in spelled else None
+
+
+def _spellings(unit: str) -> tuple[str, ...]:
+    """In lower case: "kib", "kb" and "k" are one unit."""
+    name = unit.lower()
+    return (name, name[0], f"{name[0]}b") if name.endswith("ib") else (name,)

@@ -22,6 +22,8 @@ from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, fin
 from experiments.analysis.findings.selection import at, in_order, rows
 from experiments.analysis.findings.steps import STEPS
 from experiments.analysis.reading import load
+from experiments.execution import overview
+from experiments.execution.forecast import Host
 from experiments.model.arms import HOST
 from experiments.model.quantities import NOTHING, counted, ratio_text, seconds_text
 from experiments.results.unarchive import opened
@@ -57,8 +59,11 @@ from plots.text.wire import best_flat
 
 DATA = Path("docs/data")
 WIDTH = 100
+USUAL_HOST = Host(cores=16, copied=5e9, cache=2**25)
+"""The machine whose times docs/experiments.md shows."""
 _PART = re.compile(
-    r"(<!-- (glossary|(?:fields|measured|reproduce): [\w, -]+) -->\n).*?(<!-- end -->)", re.DOTALL
+    r"(<!-- (glossary|experiments|(?:fields|measured|reproduce): [\w, -]+) -->\n).*?(<!-- end -->)",
+    re.DOTALL,
 )
 _TYPES: Mapping[str, str] = {
     "string": "text",
@@ -75,7 +80,7 @@ def refresh(root: Path) -> list[Path]:
     Raises:
         PlotsError: a page has a part that nothing makes.
     """
-    parts: dict[str, Callable[[], str]] = {"glossary": _glossary}
+    parts: dict[str, Callable[[], str]] = dict(UNMEASURED)
     parts |= {f"reproduce: {name}": partial(make, root) for name, make in OF_REPRODUCING.items()}
     for path in (root / "docs" / "schemas").glob("*.schema.json"):
         schema = json.loads(path.read_text(encoding="utf-8"))
@@ -102,7 +107,7 @@ def refresh(root: Path) -> list[Path]:
     for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
         text = page.read_text(encoding="utf-8")
         if _PART.search(text):
-            written.append(write(page, _filled(page.name, text, parts).encode()))
+            written.append(write(page, filled(page.name, text, parts).encode()))
     return written
 
 
@@ -112,16 +117,19 @@ def _parts(
     return {f"measured: {name}, {part}": partial(made, found) for part, made in makers.items()}
 
 
-def _filled(page: str, text: str, parts: Mapping[str, Callable[[], str]]) -> str:
-    def filled(match: re.Match[str]) -> str:
-        if match[2] not in parts:
+def filled(page: str, text: str, parts: Mapping[str, Callable[[], str]] | None = None) -> str:
+    """A page with its parts; those that need no campaign, where none are given."""
+    known = UNMEASURED if parts is None else parts
+
+    def made(match: re.Match[str]) -> str:
+        if match[2] not in known:
             raise PlotsError(
                 f"{page} has a part {match[2]!r}, and nothing makes it; known are "
-                f"{', '.join(sorted(parts))}"
+                f"{', '.join(sorted(known))}"
             )
-        return f"{match[1]}{parts[match[2]]()}{match[3]}"
+        return f"{match[1]}{known[match[2]]()}{match[3]}"
 
-    return _PART.sub(filled, text)
+    return _PART.sub(made, text)
 
 
 def _shown(
@@ -142,6 +150,11 @@ def _speedups(models: Evaluation) -> list[Drawing]:
 def _glossary() -> str:
     words = [[f"**{word}**", meaning] for word, meaning in glossary.words().items()]
     return _markdown(["word", "meaning"], words)
+
+
+def _experiments() -> str:
+    every = [each.row() for each in overview.every(USUAL_HOST)]
+    return _markdown([*overview.HEAD], ([f"`{name}`", *others] for name, *others in every))
 
 
 def _slower(found: Findings) -> list[str]:
@@ -308,6 +321,12 @@ def _values(schema: Mapping[str, Any], path: str, meaning: str) -> Iterator[tupl
         shown = " or ".join(str(_TYPES.get(kind, kind)) for kind in kinds)
         yield f"`{path}`", shown, meaning
 
+
+UNMEASURED: Mapping[str, Callable[[], str]] = {
+    "glossary": _glossary,
+    "experiments": _experiments,
+}
+"""What needs no campaign."""
 
 MEASURED: Mapping[str, Callable[[Findings], str]] = {
     "headline": lambda found: _wrapped(" ".join([*_slower(found)[:1], _conditions(found)])),

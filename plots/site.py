@@ -25,7 +25,7 @@ FROM_ROOT = {
     "LICENSE": "LICENSE",
 }
 """Files of the checkout's root that are on the site, and their names there."""
-SHOWN = (".md", ".svg", ".json")
+SHOWN = (".md", ".svg", ".json", ".css")
 """What of docs/ is on the site; campaigns are not."""
 _LINK = re.compile(r"(?<=\]\()([^()\s#:]+)(?=[)#])")
 """The path of a link to a file in Markdown."""

@@ -187,7 +187,7 @@ def _finish(
     cells, samples = [], {}
     for number, cell in enumerate([*every, *launch.cells]):
         if cell.kind == "hbw" and not hbw:
-            cells.append(vars(cell) | {"skipped": "this machine has no high-bandwidth memory"})
+            cells.append(vars(cell) | {"skipped": "hbw: this machine has no high-bandwidth memory"})
             continue
         levels = vars(cell) | {"emulated": cell.kind == "hbw" and not machine}
         median = times(

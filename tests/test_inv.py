@@ -50,11 +50,11 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def inv(tree: Path) -> Inv:
-    def run(**environment: str) -> subprocess.CompletedProcess[str]:
+    def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         compiler = {"CC": str(shutil.which("gcc") or shutil.which("cc"))}
         path = {"PATH": str(tree / "commands"), "PYTHON": str(tree / ".venv/bin/python")}
         return subprocess.run(
-            [tree / "inv", "doctor"],
+            [tree / "inv", *words],
             env=os.environ | path | compiler | environment,
             capture_output=True,
             text=True,
@@ -70,12 +70,19 @@ def made(tree: Path, inv: Inv) -> Made:
 
     def run(**environment: str) -> list[str]:
         (tree / "calls").write_text("")
-        done = inv(**environment)
+        done = inv("doctor", **environment)
         assert done.returncode == 0, done.stderr
         asked = (tree / "calls").read_text().splitlines()
         return [next(word for word in WORDS if WORDS[word] in line) for line in asked]
 
     return run
+
+
+def test_without_a_command_the_commands_are_listed(tree: Path, inv: Inv) -> None:
+    for words, handed_over in (([], "--list"), (["doctor"], "doctor")):
+        inv(*words)
+        last = (tree / "calls").read_text().splitlines()[-1]
+        assert last == f"-P -m invoke --search-root {tree} {handed_over}"
 
 
 def test_everything_is_made_once(made: Made) -> None:

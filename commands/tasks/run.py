@@ -9,19 +9,23 @@ from experiments.model.environment import ENVIRONMENTS
 
 @command(
     help={
-        "experiment": "a name in experiments/catalogue, or a .toml file (default: quick)",
+        "experiment": "a name that --list shows, or a .toml file (default: quick)",
+        "list": "print all experiments: question, arms, cells, time, needs; measure nothing",
         "env": f"of {','.join(map(str, ENVIRONMENTS))}, or all: those that this machine can run; "
         "in an emulated machine: vm:MACHINE, vm-docker:MACHINE; on emulated hosts: hosts:4, "
         "hosts:4x100mbit, hosts-charliecloud:4; of a cluster: slurm, slurm-charliecloud ...",
         "profiles": "of containers: default,tuned,privileged, or all (default: the experiment's)",
         "layouts": "of containers: one,per-rank,isolated, or all (default: the experiment's)",
+        "ops": "Allreduce,Bcast, ... or all (default: the experiment's)",
+        "kinds": "of memory: regular,hbw, ... or all (default: the experiment's)",
         "ranks": "rank counts: 2,4",
-        "sizes": "bytes per rank: 1KiB:64MiB, 1KiB:64MiB:4 (factor 4) or 1KiB,1MiB",
+        "sizes": "bytes per rank: 1KiB:64MiB, 1KiB:64MiB:4 (factor 4) or 1k,1m (of 1024 each)",
         "blocks": "paired repetitions",
         "out": "results folder (default: results/<experiment>-<time>)",
         "resume": "complete the campaign in --out (default: the newest), as it was begun; a "
         "--python, --site or --base is given again",
-        "dry_run": "print every command, how long and how much memory; start nothing",
+        "dry_run": "print the commands of one block, how long, how much memory and what is "
+        "missing here; start nothing",
         "emulate_hbw": "emulate HBM on ordinary memory where there is none; results say so",
         "mpi": "of openmpi,mpich,impi, or all (default: the experiment's)",
         "external": "references in the same blocks: IMB, a C benchmark (with --mpi impi); threads, "
@@ -40,9 +44,12 @@ from experiments.model.environment import ENVIRONMENTS
 def run(
     context: Context,
     experiment: str = "",
+    list: bool = False,
     env: str = "",
     profiles: str = "",
     layouts: str = "",
+    ops: str = "",
+    kinds: str = "",
     ranks: str = "",
     sizes: str = "",
     blocks: str = "",
@@ -68,7 +75,9 @@ def run(
     With --env slurm it runs over the nodes of one allocation: of this process, or of a job that is
     submitted and followed to its end. --dry-run then prints the job's script.
 
-    Examples:  ./inv run --experiment docker --ranks 2,4 --blocks 10
+    Examples:  ./inv run --list
+               ./inv run --experiment docker --ranks 2,4 --blocks 10
+               ./inv run --ops Allreduce --kinds regular --sizes 1KiB:64MiB:4
                ./inv run --env host,docker --profiles all --layouts one,isolated --mpi all
                ./inv run --experiment placement --env vm:knl-snc4-flat --sizes 1MiB --blocks 1
                ./inv run --env slurm,slurm-charliecloud --nodes 2 --ranks 8 --mpi all
@@ -79,9 +88,11 @@ def run(
     flags = {"experiment": experiment, "site": site, "blocks": blocks, "profiles": profiles}
     flags |= {"layouts": layouts, "ranks": ranks, "sizes": sizes, "env": env, "mpi": mpi}
     flags |= {"external": external, "launcher": launcher, "nodes": nodes, "base": base}
-    flags |= {"seed": seed, "python": python}
+    flags |= {"seed": seed, "python": python, "ops": ops, "kinds": kinds}
     choices = campaigns.Choices(flags, emulate_hbw)
-    if resume:
+    if list:
+        campaigns.list_experiments()
+    elif resume:
         campaigns.resume(out, choices, mpijob, dry_run, time)
     elif mpijob:
         campaigns.print_manifest(choices, mpijob, out, time)

@@ -17,7 +17,7 @@ from experiments.model.contender_names import (
     PLAIN,
 )
 from experiments.model.environment import MPIS
-from experiments.model.errors import ExperimentsError, unknown
+from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import (
     CADENCES,
     MPIS_ARE_ARMS,
@@ -127,11 +127,7 @@ def _chosen(
     """
     if not text:
         return usual
-    known = {each.lower(): name for name, shown in names.items() for each in (name, shown)}
-    for name in text.split(","):
-        if name.strip().lower() not in known:
-            raise QuestionError(unknown(flag, name, names.values()))
-    chosen = {known[name.strip().lower()] for name in text.split(",")}
+    chosen = quantities.parse_names(flag, text.split(","), names)
     return tuple(name for name in names if name in chosen)
 
 

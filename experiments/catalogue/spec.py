@@ -41,6 +41,7 @@ from experiments.model.experiment import (
     KINDS,
     LOCALITIES,
     MPIS_ARE_ARMS,
+    OPERATIONS,
     TRANSPORTS,
     Experiment,
     Factors,
@@ -146,7 +147,7 @@ class _Factors(Form):
     """[factors] of a file."""
 
     dtype: Annotated[Name, among(*DTYPES)] = Factors.dtype
-    operations: Annotated[Names, among(*CALLS, *WORKLOADS)] = Factors.operations
+    operations: Annotated[Names, among(*CALLS, *WORKLOADS, shown=CALLS)] = Factors.operations
     transports: Annotated[Names, among(*ENTRANTS)] = Factors.transports
     kinds: Annotated[Names, among(*KINDS)] = Factors.kinds
     localities: Annotated[Names, among(*LOCALITIES)] = Factors.localities
@@ -297,9 +298,20 @@ def _files() -> dict[str, Path]:
 
 def load(name: str) -> Experiment:
     """An experiment by its name in the catalogue, or by the path of a .toml file."""
-    path = Path(name) if name.endswith(".toml") else _files().get(name)
-    if path is None or not path.is_file():
+    if name.endswith(".toml"):
+        path = Path(name)
+        if not path.exists():
+            raise SpecError(
+                f"experiment {name}: no such file; ./inv run --list shows those there are"
+            )
+    elif name not in _files():
+        if name.lower() in {each.lower() for call in CALLS.items() for each in call}:
+            raise SpecError(
+                f"experiment {name!r}: that is an operation; measure it with --ops {name}"
+            )
         raise SpecError(unknown("experiment", name, names()))
+    else:
+        path = _files()[name]
     return from_dict({"name": path.stem} | toml(path, path.name), path.name)
 
 
@@ -311,6 +323,8 @@ def restrict(
     layouts: str | None = None,
     mpis: str | None = None,
     external: str | None = None,
+    operations: str | None = None,
+    kinds: str | None = None,
     ranks: str | None = None,
     sizes: str | None = None,
     blocks: int | None = None,
@@ -325,15 +339,17 @@ def restrict(
     """
     values = experiment.to_dict()
     launches, factors = values["launches"], values["factors"]
-    for key, text, every in (
-        ("environments", environments, tuple(map(str, ENVIRONMENTS))),
-        ("profiles", profiles, PROFILES),
-        ("layouts", layouts, LAYOUTS),
-        ("mpis", mpis, MPIS),
-        ("external", external, EXTERNAL),
+    for table, key, text, every in (
+        (launches, "environments", environments, tuple(map(str, ENVIRONMENTS))),
+        (launches, "profiles", profiles, PROFILES),
+        (launches, "layouts", layouts, LAYOUTS),
+        (launches, "mpis", mpis, MPIS),
+        (launches, "external", external, EXTERNAL),
+        (factors, "operations", operations, OPERATIONS),
+        (factors, "kinds", kinds, KINDS),
     ):
         if text:
-            launches[key] = list(every if text == "all" else text.split(","))
+            table[key] = list(every if text == "all" else map(str.strip, text.split(",")))
     if not external and str(BARE_HOST) not in launches["environments"]:
         launches["external"] = []  # the file's own need the host, which was left out
     if ranks:
@@ -344,4 +360,11 @@ def restrict(
     if sizes:
         factors["sizes"], factors["largest"] = sizes, {}
     values["measurement"]["emulate_hbw"] |= emulate_hbw
-    return from_dict(values, "the command line")
+    found = from_dict(values, "the command line")
+    for flag, text in (("profiles", profiles), ("layouts", layouts)):
+        if text and not any(each.has_engine for each in found.launches.environments):
+            raise SpecError(
+                f"--{flag} {text} is for containers of an engine, and the campaign has "
+                f"{', '.join(launches['environments'])}: drop --{flag}, or ask for docker in --env"
+            )
+    return found

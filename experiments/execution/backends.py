@@ -16,13 +16,13 @@ import docker
 from experiments.cluster import allocation, sites
 from experiments.console.stages import Stages
 from experiments.emulation import description
-from experiments.emulation.hosts import hosts
+from experiments.emulation.hosts import hosts, keepers
 from experiments.emulation.hosts.hosts import Hosts
 from experiments.execution.campaign_file import Request
 from experiments.guests import boot, disk
 from experiments.guests.boot import Guest
 from experiments.model.environment import BARE_HOST, DOCKER, PODMAN, EnvironmentId
-from experiments.model.errors import Missing
+from experiments.model.errors import ExperimentsError, Missing
 from experiments.model.experiment import Experiment
 from experiments.model.systems.fusion import HOROVODS
 from experiments.processes import executables
@@ -140,6 +140,37 @@ def _find_files(found: Backends, flavour: str, request: Request, stages: Stages)
         found.own_files[flavour] = str(reason)
 
 
+def lacking(experiment: Experiment, base: str) -> dict[str, str]:
+    """{name of an environment: what it needs and this machine lacks}; starts and makes nothing."""
+    found = {}
+    for environment in experiment.launches.environments:
+        try:
+            _refuse(environment, base)
+        except ExperimentsError as lack:
+            found[str(environment)] = str(lack)
+    return found
+
+
+def _refuse(environment: EnvironmentId, base: str) -> None:
+    """Raise where an environment cannot be had, as far as that is seen without a start."""
+    if environment.container in RUNTIMES or environment.kind in RUNTIMES:
+        _refuse_runtime(environment.container or environment.kind)
+    if environment.on_hosts:
+        keepers.refuse()
+    if environment.machine:
+        boot.refuse(description.load(environment.machine), base)
+    if environment.is_container and not environment.on_cluster:
+        hindrance = podman.hindrance() if environment == PODMAN else engine.hindrance()
+        if hindrance:
+            raise hindrance
+
+
+def _refuse_runtime(runtime: str) -> None:
+    program, package = RUNTIMES[runtime]
+    if executables.find(program) is None:
+        raise engine.EngineMissing(f"{program} is not installed", f"apt-get install -y {package}")
+
+
 @dataclass
 class _Preparation:
     """Makes one environment after the other ready; what was made serves the next, too."""
@@ -159,11 +190,11 @@ class _Preparation:
             self.found.clients[environment] = self._reach(environment.kind)
             self._keep(environment, self._built if environment == DOCKER else self._brought)
         elif environment.kind in RUNTIMES:
-            self._find_runtime(environment.kind)
+            _refuse_runtime(environment.kind)
             self._keep(environment, self._mounted)
         elif environment.on_hosts:
             if environment.container:
-                self._find_runtime(environment.container)
+                _refuse_runtime(environment.container)
                 self._keep(environment, self._unpacked)
             if self.found.hosts is None:
                 with self.stages.stage(f"{environment.hosts} emulated hosts"):
@@ -179,13 +210,6 @@ class _Preparation:
 
     def _keep(self, environment: EnvironmentId, image_of: Callable[[str], Image]) -> None:
         self.found.images |= {(environment, flavour): image_of(flavour) for flavour in self.mpis}
-
-    def _find_runtime(self, runtime: str) -> None:
-        program, package = RUNTIMES[runtime]
-        if executables.find(program) is None:
-            raise engine.EngineMissing(
-                f"{program} is not installed", f"apt-get install -y {package}"
-            )
 
     def _built(self, flavour: str) -> Image:
         """In Docker, made once."""

@@ -33,7 +33,7 @@ from experiments.guests.boot import Guest
 from experiments.model.environment import EnvironmentId
 from experiments.model.experiment import Experiment
 from experiments.model.launch import Launch
-from experiments.model.quantities import check_rank_counts
+from experiments.model.quantities import check_rank_counts, counted
 from experiments.processes.folder_lock import FolderLock
 from experiments.programs.machine import facts
 from experiments.provision import passthrough, site_python
@@ -103,6 +103,31 @@ def dry_run(campaign: Campaign, launches: Sequence[Launch]) -> list[str]:
     return [commands(each, (incoming / each.name).absolute()).shell() for each in launches]
 
 
+def preview(campaign: Campaign, launches: Sequence[Launch]) -> list[str]:
+    """The commands of one block for each MPI, rank count and binding, and how many more there are.
+
+    A campaign of hundreds of launches repeats these few in random order.
+    """
+    first: dict[tuple[object, ...], int] = {}
+    for each in launches:
+        first.setdefault(
+            (each.mpi if not each.setting else "", each.ranks, each.binding), each.block
+        )
+    shown = [each for each in launches if each.block in first.values()]
+    more = len({each.block for each in launches}) - len(first)
+    lines = dry_run(campaign, shown)
+    if more:
+        like = "it" if len(first) == 1 else f"one of these {len(first)}"
+        lines.append(f"# {counted(more, 'more block')} like {like}, in random order")
+    return lines
+
+
+def lacking(campaign: Campaign) -> list[str]:
+    """What the arms of a campaign need and this machine lacks, in lines for a user."""
+    found = backends.lacking(campaign.experiment, campaign.request.base)
+    return [f"{name} cannot run here: {why}" for name, why in found.items()]
+
+
 def expected(campaign: Campaign) -> list[str]:
     """How long a campaign takes here and how much memory it needs, in lines for a user.
 
@@ -113,7 +138,7 @@ def expected(campaign: Campaign) -> list[str]:
     nodes = hbmcomm.topology().nodes
     return forecast.lines(
         campaign.blocks,
-        _host(),
+        this_host(),
         facts.available_memory(),
         {node.id: node.total_bytes for node in nodes if node.is_hbm},
     )
@@ -121,10 +146,11 @@ def expected(campaign: Campaign) -> list[str]:
 
 def seconds(campaign: Campaign) -> float:
     """How long the launches take that the results folder lacks, were the nodes as this machine."""
-    return forecast.seconds(campaign.unfinished(), _host())
+    return forecast.seconds(campaign.unfinished(), this_host())
 
 
-def _host() -> Host:
+def this_host() -> Host:
+    """What forecasts need to know of this machine."""
     return Host(passthrough.cores(), facts.copy_rate(), facts.last_level_cache())
 
 

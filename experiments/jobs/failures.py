@@ -34,11 +34,18 @@ def disk_full(folder: Path) -> bool:
 
 
 def failed(name: str, code: int, log: Path, advice: str) -> LaunchFailed:
-    """The error for a launch that ended with an exit code other than 0."""
+    """The error for a launch that ended with an exit code other than 0.
+
+    A full disk explains itself; the launcher's many lines about the ranks that it ended do not.
+    """
+    if disk_full(log.parent):
+        return LaunchFailed(
+            f"launch {name} failed: No space left on device ({log.parent}); make room. Its log is "
+            f"{log}. Finished launches are kept: {advice}.",
+            f"exit code {code}",
+        )
     output = "\n".join(f"  {line}" for line in [*_hidden(log), *last_lines(log, LAST_LINES)])
     reason = " (137: ended by SIGKILL, as when memory runs out)" if code in (137, -9) else ""
-    if disk_full(log.parent):
-        reason = f": No space left on device ({log.parent})"
     return LaunchFailed(
         f"launch {name} failed with exit code {code}{reason}; its last lines:\n{output}\n"
         f"The whole log is {log}. Finished launches are kept: {advice}.",

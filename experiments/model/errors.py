@@ -31,8 +31,10 @@ class WrongResult(Exception):
 
 
 def unknown(what: str, value: object, choices: Iterable[str]) -> str:
-    """The message for a name that is not among the choices."""
-    known = list(choices)
-    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown {what} {value!r}; {hint}Known: {', '.join(known)}"
+    """The message for a name that is not among the choices; suggests one only where it is near."""
+    known = {str(each).lower(): str(each) for each in choices}
+    asked = str(value).strip().lower()
+    near = difflib.get_close_matches(asked, known, n=1)
+    near += [each for each in known if asked and each.startswith(asked)]
+    hint = f"did you mean {known[near[0]]!r}? " if near else ""
+    return f"unknown {what} {value!r}; {hint}Known: {', '.join(known.values())}"

@@ -44,7 +44,7 @@ class Factors:
 
     operations: tuple[str, ...] = ("bcast", "gather", "allreduce")
     transports: tuple[str, ...] = ("direct", "mpi")
-    kinds: tuple[str, ...] = ("regular", "hbw")
+    kinds: tuple[str, ...] = ("regular",)
     localities: tuple[str, ...] = ("local",)
     buffers: tuple[str, ...] = (ARENA,)
     sizes: tuple[int, ...] = ()

@@ -5,9 +5,9 @@ Independent of the locale.
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from experiments.model.errors import SpecError
+from experiments.model.errors import SpecError, unknown
 
 UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 RATE_UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
@@ -34,14 +34,14 @@ def check_rank_counts(counts: Iterable[int], cores: int, machine: str = "this ma
 
 
 def parse_size(text: str) -> int:
-    """Bytes of "64", "1KiB", "16 MiB" or "2GiB"."""
-    match = re.fullmatch(r"\s*(\d{1,18})\s*([A-Za-z]*)\s*", text)
-    if not match or match[2] not in UNITS:
-        units = ", ".join(unit for unit in UNITS if unit)
+    """Bytes of "64", "1KiB", "16 MiB" or "2g": all prefixes are powers of 1024, in any case."""
+    match = re.fullmatch(r"\s*(\d{1,18})\s*(?:([kmgt])i?)?b?\s*", text, re.IGNORECASE)
+    if not match:
         raise SpecError(
-            f"size {text[:80]!r} does not parse; write a whole number and one of {units}"
+            f"size {text[:80]!r} does not parse; write a whole number and a unit, if any: "
+            "64, 1KiB, 16MiB, 2GiB"
         )
-    return int(match[1]) * UNITS[match[2]]
+    return int(match[1]) << 10 * " kmgt".index((match[2] or " ").lower())
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -59,6 +59,22 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     while sizes[-1] * int(step) <= last:
         sizes.append(sizes[-1] * int(step))
     return tuple(sizes)
+
+
+def parse_names(what: str, given: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    """What names mean, in any case, each once.
+
+    Args:
+        what: the flag or the key, as messages name it.
+        names: {meaning: the name that messages show}; either is understood.
+    """
+    known = {each.lower(): name for name, shown in names.items() for each in (name, shown)}
+    meanings = []
+    for name in given:
+        if name.strip().lower() not in known:
+            raise SpecError(unknown(what, name, names.values()))
+        meanings.append(known[name.strip().lower()])
+    return tuple(dict.fromkeys(meanings))
 
 
 def parse_ranks(text: str) -> list[int]:

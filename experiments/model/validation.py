@@ -4,8 +4,9 @@ For the driver: ranks have no pydantic, and no module that they import may impor
 """
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
@@ -13,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from experiments.model import plain_file
 from experiments.model.errors import SpecError, unknown
+from experiments.model.quantities import parse_names
 
 MOST_TOML = 2**20  # bytes of a file
 DEEPEST = 8  # tables and lists within each other
@@ -105,15 +107,21 @@ AnyNames = Annotated[tuple[Name, ...], Field(description="a list of names")]
 Names = Annotated[tuple[Name, ...], Field(min_length=1, description="a list of names")]
 
 
-def among(*choices: str) -> AfterValidator:
-    """Refuses a name, or one of several, that is not among the choices; drops repeated names."""
+def among(*choices: str, shown: Mapping[str, str] = MappingProxyType({})) -> AfterValidator:
+    """Refuses a name, or one of several, that is not among the choices; drops repeated names.
+
+    Args:
+        shown: {choice: another spelling of it, which is understood and shown}.
+    """
+    names = {choice: shown.get(choice, choice) for choice in choices}
 
     def check(value: Any, info: ValidationInfo) -> Any:
-        names = (value,) if isinstance(value, str) else value
-        for name in names:
-            if name not in choices:
-                raise ValueError(unknown(str(info.field_name), name, choices))
-        return value if isinstance(value, str) else tuple(dict.fromkeys(names))
+        given = (value,) if isinstance(value, str) else value
+        try:
+            meant = parse_names(str(info.field_name), given, names)
+        except SpecError as error:
+            raise ValueError(str(error)) from None
+        return meant[0] if isinstance(value, str) else meant
 
     return AfterValidator(check)
 

@@ -353,3 +353,5 @@ int hbm_all_left(uintptr_t marks, int ranks, const uintptr_t *claims, uint32_t b
 unsigned hbm_forks(void);
 
 void hbm_on_wait(int (*interrupted)(void));
+/* Inside that function: the communicator in which this thread waits, and for how long already. */
+const hbm_comm *hbm_waits_in(uint64_t *ns);

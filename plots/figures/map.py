@@ -148,8 +148,7 @@ def _labels(page_map: PageMap, panel: Panel | None) -> list[str]:
 
 def _panel(axes: Axes, panel: Panel, page_map: PageMap, width: float) -> None:
     if panel.skipped:
-        reason = panel.skipped.removeprefix(f"{panel.kind}: ")  # many name their kind themselves
-        say_instead(axes, f"{panel.kind}: {reason}")
+        say_instead(axes, f"{panel.kind}: {panel.skipped}")
         return
     cells = {
         (node, rank): (share, _percent(share))

@@ -87,6 +87,13 @@ def _results(found: Comparison) -> Iterator[RenderableType]:
     levels = {key: list(found.cells[key].unique()) for key in keys}
     varied = [key for key in keys if len(levels[key]) > 1 or key in _ALWAYS]
     others = [key for key in varied if key not in ("operation", "bytes")]
+    few = int((found.cells["verdict"] == Verdict.TOO_FEW).sum())
+    if few:
+        yield Text(
+            f"{few} of {len(found.cells)} rows have fewer than {FEWEST_BLOCKS} launches on a side, "
+            "so that they have no interval and claim nothing: measure more --blocks.",
+            style="bold",
+        )
     ordered = found.cells.sort_values(["operation", *others, "bytes"], key=by_operation)
     yield _table(varied, rows(ordered))
     constant = {key: str(levels[key][0]) for key in keys if key not in varied}
@@ -99,7 +106,7 @@ def _table(varied: Sequence[str], cells: Sequence[Any]) -> Table:
     table = Table(title="Results", title_justify="left", title_style="bold")
     for key in varied:
         table.add_column(key, justify="right" if key in ("bytes", "ranks") else "left")
-    for head in ("first", "second", "second / first", "95 % interval", "launches"):
+    for head in ("first", "second", "second / first", "95 % interval", "launches of each"):
         table.add_column(head, justify="right")
     table.add_column("verdict")
     for cell in cells:
@@ -124,7 +131,9 @@ def _legend(found: Comparison) -> Iterator[RenderableType]:
         "Unpaired: launches of different campaigns share no block, so whatever changed between "
         "them, the machine's mood included, is part of these ratios. Medians over launches, BCa "
         f"bootstrap 95 % interval of their ratio, none below {FEWEST_BLOCKS} launches a side. Each "
-        "is of one cell alone: of many cells without any difference, a few differ by chance."
+        "is of one cell alone: of many cells without any difference, a few differ by chance. "
+        "Launches of a row timed its operation in groups of one size on both sides; a report's "
+        "times are of all launches of its campaign."
     )
     yield Text(
         f"Noise floors within a campaign, at most: {floors[0]} and {floors[1]}. A ratio differs "

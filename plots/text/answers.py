@@ -29,6 +29,7 @@ from experiments.analysis.reading import OVER_PRIVATE
 from experiments.analysis.statistics import Verdict
 from experiments.model.arms import HOST, USERLAND
 from experiments.model.contender_names import FORMS, GLOO, TORCH
+from experiments.model.experiment import KINDS
 from experiments.model.quantities import percent_text, ratio_text
 from experiments.model.workloads import CONTENDERS
 from experiments.programs.external.imb import DIFFERENCES
@@ -68,7 +69,7 @@ class Answer:
 
 
 def answers(found: Findings) -> list[Answer]:
-    """The campaign's answers, in the order in which the paper asks; what has none comes last.
+    """The campaign's answers; what has none comes last.
 
     On an emulated machine no question about time is asked, only where ranks and pages were.
     """
@@ -91,9 +92,11 @@ def _no_time(found: Findings) -> str:
 
 
 def _asked(found: Findings) -> Iterator[Answer]:
-    """The answers of a real machine, in the order in which the paper asks."""
+    """The answers of a real machine: memory and containers first, which campaigns are made for."""
     memory = "How much faster are collectives in high-bandwidth memory?"
-    yield Answer(memory, _memory(found), figure=speedup.NAME)
+    if sentence := _memory(found):
+        yield Answer(memory, sentence, figure=speedup.NAME)
+    yield from _containers(found)
     yield from _workloads(found)
     for transport, sentence in wire.sentences(found).items():
         question = f"How near does {transport} come to what the links allow?"
@@ -116,7 +119,6 @@ def _asked(found: Findings) -> Iterator[Answer]:
         if sentence := _place(found, factor, done):
             yield Answer(question, sentence, figure=placement.NAME)
     yield from _where(found)
-    yield from _containers(found)
     if not found.python.empty:
         question = "What does Python itself cost?"
         yield Answer(question, cost.python(found), points=DIFFERENCES, figure=times.NAME)
@@ -179,11 +181,13 @@ def _as_asked(shares: Sequence[float | None]) -> str:
 
 
 def _memory(found: Findings) -> str:
+    """How much faster other kinds of memory are; "" where the campaign asked for none."""
     frame = of_first_arm(of_one_kind(found))
     if frame.empty:
-        containers = absent_containers(found.unmeasured)
-        reasons = [f"{k}: {v}" for k, v in found.unmeasured.items() if k not in containers]
-        return "Not measured. " + ("; ".join(reasons) or f"Only {BASELINE} memory was asked for.")
+        reasons = [
+            f"{kind}: {found.unmeasured[kind]}" for kind in KINDS if kind in found.unmeasured
+        ]
+        return f"Not measured. {'; '.join(reasons)}" if reasons else ""
     kind = frame["kind"].iloc[0]
     if emulated(frame):
         return (

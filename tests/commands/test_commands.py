@@ -16,6 +16,8 @@ from typing import NamedTuple
 import pytest
 from invoke.program import Program
 
+from experiments.catalogue import spec
+
 ROOT = Path(__file__).parents[2]
 TASKS = (
     "archive",
@@ -115,7 +117,12 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         ),
         (["run", "--experiment", "quik"], "unknown experiment 'quik'; did you mean 'quick'?"),
         (["run", "--env", "dokcer"], "did you mean 'docker'?"),
-        (["run", "--sizes", "1KB:2KB"], "'1KB' does not parse"),
+        (["run", "--sizes", "1XB:2KB"], "'1XB' does not parse"),
+        (["run", "--experiment", "nope.toml"], "experiment nope.toml: no such file"),
+        (["run", "--experiment", "allreduce"], "measure it with --ops allreduce"),
+        (["run", "--ops", "Alreduce"], "unknown operations 'Alreduce'; did you mean 'Allreduce'?"),
+        (["run", "--kinds", "hwb"], "unknown kinds 'hwb'; did you mean 'hbw'?"),
+        (["run", "--env", "host", "--profiles", "tuned"], "drop --profiles, or ask for docker"),
         (["run", "--sizes", "2MiB:1MiB"], "put the smaller first"),
         (["run", "--ranks", "0"], "whole numbers from 1 up"),
         (["run", "--ranks", "many"], "ranks 'many' do not parse"),
@@ -229,6 +236,23 @@ def test_a_typo_in_an_experiments_file_names_file_and_key(
     assert "Traceback" not in found.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["rn"], "No idea what 'rn' is! See ./inv --list\n"),
+        (["report", "one"], "No idea what 'one' is! See ./inv report --help\n"),
+        (["run", "--operations", "Bcast"], "See ./inv run --help\n"),
+        (["bench", "--ops"], "needed value and was not given one! See ./inv bench --help\n"),
+    ],
+)
+def test_words_that_invoke_cannot_parse_end_in_what_to_do_next(
+    invoke: Invoke, words: list[str], advice: str
+) -> None:
+    found = invoke(*words)
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr.endswith(advice)
+
+
 def test_an_engine_that_cannot_be_reached_is_named_and_nothing_is_begun(tmp_path: Path) -> None:
     found = process(
         *("run", "--env", "docker", "--out", str(tmp_path / "out")),
@@ -242,11 +266,29 @@ def test_an_engine_that_cannot_be_reached_is_named_and_nothing_is_begun(tmp_path
 def test_a_dry_run_prints_every_command_and_starts_nothing(invoke: Invoke, tmp_path: Path) -> None:
     found = invoke("run", "--dry-run", "--blocks", "2", "--out", str(tmp_path / "out"))
     lines = found.stdout.splitlines()
-    assert len(lines) == 10
-    assert sum(line.startswith("docker run") for line in lines) == 4
-    assert sum(line.startswith("unshare") for line in lines) == 2
-    assert sum("experiments.programs.harness" in line for line in lines) == 10
+    assert len(lines) == 6
+    assert sum(line.startswith("docker run") for line in lines) == 2
+    assert sum(line.startswith("unshare") for line in lines) == 1
+    assert sum("experiments.programs.harness" in line for line in lines) == 5
+    assert lines[-1] == "# 1 more block like it, in random order"
     assert not (tmp_path / "out").exists()
+
+
+def test_run_lists_all_experiments(invoke: Invoke) -> None:
+    found = invoke("run", "--list")
+    assert found.returncode == 0
+    lines = found.stdout.splitlines()
+    assert all(f"{name}: {spec.load(name).question}" in lines for name in spec.names())
+    assert "    host; 2, 4, 8, 16 ranks; 612 cells, 80 launches, up to " in found.stdout
+
+
+def test_a_dry_run_says_what_is_missing(tmp_path: Path) -> None:
+    words = ("run", "--dry-run", "--env", "host,charliecloud,podman,docker")
+    found = process(*words, DOCKER_HOST=f"unix://{tmp_path}/none.sock", PATH=str(tmp_path))
+    assert found.returncode == 0
+    assert "docker cannot run here: no container engine answers at DOCKER_HOST" in found.stderr
+    for name in ("charliecloud", "podman"):
+        assert f"\n{name} cannot run here: " in found.stderr
 
 
 def test_the_users_word_on_where_hbm_is_reaches_every_arm(tmp_path: Path) -> None:

@@ -51,6 +51,15 @@ def test_an_interruption_is_130_whichever_signal_brought_it() -> None:
         assert (found.returncode, found.stderr) == (130, "task: interrupted\n")
 
 
+def test_a_clean_up_that_takes_long_is_not_silent() -> None:
+    body = """try:
+        os.kill(os.getpid(), signal.SIGINT); signal.pause()
+    finally:
+        __import__("time").sleep(0.6)"""
+    found = run(body)
+    assert found.stderr == "stopping what was started ...\ntask: interrupted\n"
+
+
 def test_a_full_disk_says_what_is_kept() -> None:
     found = run('raise OSError(28, "No space left on device", "out/x")')
     assert found.returncode == 1

@@ -15,6 +15,7 @@ from invoke.loader import FilesystemLoader
 from invoke.parser import Parser
 
 import hbmcomm
+from experiments.catalogue import spec
 from experiments.model.environment import MPIS
 from hbmcomm.collectives.core.tuning import TABLE
 from tests.starting import Start
@@ -55,6 +56,13 @@ def test_every_test_that_a_page_names_exists() -> None:
     named = {(page.name, name) for page in PAGES for name in test.findall(page.read_text())}
     assert "SECURITY.md" in {page for page, _ in named}
     assert [each for each in named if not (ROOT / each[1]).is_file()] == []
+
+
+def test_the_pages_experiment_is_one_that_a_campaign_takes(tmp_path: Path) -> None:
+    page = (ROOT / "docs/experiments.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
+    assert spec.load(str(tmp_path / "mine.toml")).factors.operations == ("allreduce",)
 
 
 class Block(NamedTuple):

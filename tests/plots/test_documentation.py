@@ -44,6 +44,12 @@ def test_every_figure_and_sentence_of_a_measurement_has_its_stored_campaign() ->
     assert stored == {*figures, *re.findall(r"<!-- measured: (\w+),", text)}
 
 
+def test_the_page_of_experiments_has_all_of_them() -> None:
+    page = (DOCS / "experiments.md").read_text(encoding="utf-8")
+    assert documentation.filled("experiments.md", page) == page, "out of date: ./inv docs"
+    assert all(f"| `{name}` |" in page for name in spec.names())
+
+
 def test_a_part_that_nothing_makes_is_refused_by_its_page(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     page = tmp_path / "README.md"

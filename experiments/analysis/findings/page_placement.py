@@ -300,7 +300,7 @@ def _skipped(
     for cell in launch["cells"]:
         key = (cell["kind"], cell["locality"])
         if "skipped" in cell and key not in measured:
-            found.setdefault(key, str(cell["skipped"]))
+            found.setdefault(key, str(cell["skipped"]).removeprefix(f"{cell['kind']}: "))
     return found
 
 

@@ -17,7 +17,8 @@ def levels(campaign: Campaign) -> dict[str, str]:
         for cell in launch["cells"]:
             if "skipped" in cell:
                 for column in ("operation", "transport", "kind", "locality"):
-                    reasons.setdefault(str(cell[column]), cell["skipped"])
+                    level = str(cell[column])  # which many reasons begin with
+                    reasons.setdefault(level, cell["skipped"].removeprefix(f"{level}: "))
     asked_for = {
         "environment": tuple(map(str, asked.launches.environments)),
         "mpi": asked.launches.mpis,

@@ -25,6 +25,10 @@ PIDFILES = {
 """Each with the name of the process that it should name."""
 SYSTEM_CONTAINERD = Path("/run/containerd/containerd.sock")
 """The socket that dockerd would trust to have a containerd behind it."""
+SOCKET = Path("/var/run/docker.sock")
+"""Its own; one that a killed dockerd left refuses other users as a living one does."""
+SOCKETS_OF_ALL = Path("/proc/net/unix")
+LISTENING = 0x10000  # __SO_ACCEPTCON, among the flags there
 
 
 def command() -> list[str]:
@@ -93,9 +97,20 @@ def clear_leftovers() -> bool:
             alive |= name == "dockerd"
         else:
             pidfile.unlink(missing_ok=True)
-    if SYSTEM_CONTAINERD.exists() and not _accepts(SYSTEM_CONTAINERD):
-        SYSTEM_CONTAINERD.unlink(missing_ok=True)
+    for path in (SYSTEM_CONTAINERD, SOCKET):
+        if path.exists() and not _accepts(path):
+            path.unlink(missing_ok=True)
     return alive
+
+
+def listens(path: Path = SOCKET) -> bool:
+    """Whether a process listens on a socket, seen without the right to connect to it."""
+    names = {str(path), str(path.resolve())}
+    for line in SOCKETS_OF_ALL.read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
+        fields = line.split(maxsplit=7)
+        if len(fields) == 8 and fields[7] in names and int(fields[3], 16) & LISTENING:
+            return True
+    return False
 
 
 def complaint(log: Path) -> str:

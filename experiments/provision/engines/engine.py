@@ -146,7 +146,7 @@ def _hindrance(silence: str) -> EngineMissing | None:
         return EngineMissing(
             f"no container engine answers at DOCKER_HOST={host}", "start it, or unset DOCKER_HOST"
         )
-    if "Permission denied" in silence:
+    if "Permission denied" in silence and dockerd.listens():
         return EngineMissing(
             "the container engine runs, but this user may not speak to it",
             "sudo usermod -aG docker $USER, then log in again",
@@ -177,6 +177,7 @@ def _reached() -> docker.DockerClient:
         except BaseException:
             if daemon is not None:
                 dockerd.end(daemon)
+                dockerd.clear_leftovers()
             raise
 
 

@@ -28,6 +28,17 @@ static int (*interrupted)(void) = never;
 
 void hbm_on_wait(int (*check)(void)) { interrupted = check ? check : never; }
 
+static _Thread_local struct {
+    const hbm_comm *comm;
+    uint64_t since;
+} sleeping;
+
+const hbm_comm *hbm_waits_in(uint64_t *ns)
+{
+    *ns = now_ns() - sleeping.since;
+    return sleeping.comm;
+}
+
 static inline void pause_cpu(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -114,6 +125,8 @@ static int nap_until(hbm_comm *c, const awaited *a, const hbm_comm *queue)
 
 static int sleep_until(hbm_comm *c, const awaited *a, const hbm_comm *queue)
 {
+    sleeping.comm = c;
+    sleeping.since = now_ns();
     hbm_begin_sleep(c, a->peer);
     int status = nap_until(c, a, queue);
     hbm_end_sleep(c, a->peer);

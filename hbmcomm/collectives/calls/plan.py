@@ -9,6 +9,8 @@ ACTIVE = (
     "call Wait() before you start it again"
 )
 """The text of the error of a second start."""
+FREED = "this communicator was freed; call Free() after its last use, or make another one"
+"""The text of the error of a call that only hbmcomm can refuse; MPI refuses others itself."""
 
 
 class Plan(MPI.Prequest):

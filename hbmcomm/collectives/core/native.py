@@ -36,6 +36,7 @@ FOREIGN = (
 """Calls that MPI serves; the core notes these, and compares them with the calls of others."""
 
 FOREIGN_NUMBERS = {name: lib.HBM_FOREIGN + index for index, name in enumerate(FOREIGN)}
+_NAMES = dict(enumerate(OPERATIONS)) | {number: name for name, number in FOREIGN_NUMBERS.items()}
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "bfloat16", "float32", "float64", "longdouble")
@@ -70,6 +71,8 @@ def setting() -> Setting:
     Raises:
         HbmcommError: A variable of its environment cannot be read.
     """
+    global _longest
+    _longest = tuning.timeout()
     place = cpu_location.of_this_process()
     last = (each for each in current().caches if each.node is None)
     caches = (
@@ -109,12 +112,22 @@ class Core:
         if opened == ffi.NULL:
             raise HbmcommError("transport direct: the core has no memory for a communicator")
         self.handle = ffi.gc(opened, lib.hbm_free)  # plans may outlive the communicator
+        _open[int(ffi.cast("uintptr_t", opened))] = self
         # Also at exit, before MPI finalises: MPI waits for ranks that may wait for this one.
         self._close = weakref.finalize(self, _close, self.handle, arena)
 
     def close(self) -> None:
         """Leave: ranks that still wait for this one get an error."""
         self._close()
+
+    def late(self, comm: Any, seconds: float) -> PeerError:
+        """The error of a rank that has waited for so long in the core's state `comm`."""
+        awaited = lib.hbm_awaited(comm)
+        rank = self._names[awaited] if 0 <= awaited < len(self._names) else awaited
+        return PeerError(
+            f"rank {self._names[self._rank]} has waited {seconds:.0f} s for rank {rank}, which has "
+            f"not come to this collective: see where that rank is, or set {tuning.TIMEOUT} higher"
+        )
 
     def error(self, status: int) -> BaseException:
         """What to raise for a status that is not 0."""
@@ -200,6 +213,7 @@ def explained(why: Any, own: int, names: Sequence[int]) -> HbmcommError:
         return PeerError(f"the control block of a rank holds garbage{end}")
     rank, other = names[why.rank], names[why.other]
     if why.status == lib.HBM_MISMATCH:
+        what = "different collectives"
         try:
             differ = f"rank {rank} called {_named(why.own_what, why.own_count)}, rank {other} "
             if why.others_what == lib.HBM_UNKNOWN_CALL:
@@ -209,9 +223,10 @@ def explained(why: Any, own: int, names: Sequence[int]) -> HbmcommError:
                 )
             else:
                 differ += f"called {_named(why.others_what, why.others_count)}"
+                what = _difference(why)
         except IndexError:
             return PeerError(f"the control block of rank {rank} or {other} holds garbage{end}")
-        return CallMismatch(f"ranks called different collectives: {differ}{end}")
+        return CallMismatch(f"ranks called {what}: {differ}{end}")
     if why.status == lib.HBM_TRUNCATED:
         return CallMismatch(
             f"rank {other} sends {why.others_count:,} bytes to rank {rank}, which expects "
@@ -229,13 +244,44 @@ def explained(why: Any, own: int, names: Sequence[int]) -> HbmcommError:
     return PeerError(f"rank {rank} {text}{end}")
 
 
+def _difference(why: Any) -> str:
+    """What ranks called that differs: other collectives, or one with other arguments."""
+    own, others = (_Words.of(what) for what in (why.own_what, why.others_what))
+    if _NAMES.get(own.operation) != _NAMES.get(others.operation):
+        return "different collectives"
+    name = _NAMES.get(own.operation, "a step")
+    if own.operation != others.operation:
+        return f"{name} with different arguments (a buffer is too short, or one for MPI alone)"
+    pairs = {
+        "counts": (why.own_count, why.others_count),
+        "types": (own.dtype, others.dtype),
+        "reductions": (own.reduction, others.reduction),
+        "roots": (own.root, others.root),
+    }
+    differing = [name for name, (mine, theirs) in pairs.items() if mine != theirs]
+    return f"{name} with different {' and '.join(differing) or 'arguments'}"
+
+
+class _Words(NamedTuple):
+    """What a rank posts of its call; see posts.c."""
+
+    operation: int
+    dtype: int
+    reduction: int
+    root: int
+
+    @classmethod
+    def of(cls, what: int) -> _Words:
+        return cls(what & 0xFF, what >> 8 & 0xFF, what >> 16 & 0xFF, what >> 32)
+
+
 def _named(what: int, count: int) -> str:
     """A call in mpi4py's words, such as Reduce(1,024 x float32, SUM, root=0); see posts.c.
 
     Raises:
         IndexError: There is no such call.
     """
-    operation, dtype, reduction, root = what & 0xFF, what >> 8 & 0xFF, what >> 16 & 0xFF, what >> 32
+    operation, dtype, reduction, root = _Words.of(what)
     if operation == lib.HBM_UPDATE:
         return f"a step of a parameter server ({count:,} x {DTYPES[dtype]})"
     if operation >= lib.HBM_FOREIGN:
@@ -266,7 +312,19 @@ def keep_interrupt(_type: Any, error: BaseException, _trace: Any) -> None:
 @ffi.def_extern(error=1, onerror=keep_interrupt)  # type: ignore[untyped-decorator]
 def hbm_interrupted() -> int:
     """Called by a rank that waits: signal handlers run here, and what they raise ends the call."""
+    if _longest:
+        waited = ffi.new("uint64_t *")
+        comm = lib.hbm_waits_in(waited)
+        core = _open.get(int(ffi.cast("uintptr_t", comm)))
+        if core is not None and waited[0] > 1e9 * _longest:
+            raise core.late(comm, waited[0] / 1e9)
     return 0
+
+
+_open: weakref.WeakValueDictionary[int, Core] = weakref.WeakValueDictionary()
+"""By their handles, the states of this process's communicators."""
+_longest = 0.0
+"""Seconds that a rank waits before it gives up; 0: it waits as MPI does."""
 
 
 assert lib.hbm_slot_bytes() == tuning.SLOT_BYTES

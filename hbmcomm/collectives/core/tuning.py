@@ -142,6 +142,23 @@ _NAMES = {"bytes": "bytes", "ranks": "ranks", "us": "microseconds"}
 _EXAMPLES = {"bytes": "4096 or 64KiB", "us": "50 or 2ms"}
 
 
+TIMEOUT = "HBMCOMM_TIMEOUT"
+"""Seconds that a rank waits for one of its host before it raises PeerError; 0: without end."""
+
+
+def timeout(environ: Mapping[str, str] = os.environ) -> float:
+    """What that variable says; 0 where it is not set.
+
+    Raises:
+        HbmcommError: It is no whole number.
+    """
+    text = environ.get(TIMEOUT, "").strip() or "0"
+    value = parse_quantity(text, {"": 1, "s": 1})
+    if value is None:
+        raise HbmcommError(f"{TIMEOUT}={text} is no number of seconds; write one, such as 60")
+    return float(value)
+
+
 def asked(environ: Mapping[str, str] = os.environ) -> dict[str, int]:
     """The entries that the environment changes, by field.
 

@@ -17,7 +17,7 @@ from hbmcomm.collectives.buffers.arguments import READ, Operands, Unequal, Unser
 from hbmcomm.collectives.buffers.message import Unreadable
 from hbmcomm.collectives.calls.call import Call, build_call, with_copied_input
 from hbmcomm.collectives.calls.direct_plan import DirectPlan
-from hbmcomm.collectives.calls.plan import Plan
+from hbmcomm.collectives.calls.plan import FREED, Plan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
 from hbmcomm.collectives.core.native import FOREIGN_NUMBERS, Core, ffi, lib
 from hbmcomm.collectives.core.opening import open_core
@@ -187,7 +187,7 @@ class DirectBase(Transport):
     def _error(self, status: int) -> BaseException:
         """What a status that is not 0 means."""
         if self._state is None:
-            return HbmcommError("this communicator was freed")
+            return HbmcommError(FREED)
         return self._state.error(status)
 
 

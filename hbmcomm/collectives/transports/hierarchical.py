@@ -17,7 +17,7 @@ from mpi4py import MPI
 from hbmcomm.collectives.buffers.arguments import Operands
 from hbmcomm.collectives.calls.call import with_copied_input
 from hbmcomm.collectives.calls.engine import Engine
-from hbmcomm.collectives.calls.plan import Plan
+from hbmcomm.collectives.calls.plan import FREED, Plan
 from hbmcomm.collectives.calls.threaded import Operation, Request, ThreadedPlan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
 from hbmcomm.collectives.core.native import FOREIGN_NUMBERS, ffi, lib, setting
@@ -222,7 +222,7 @@ class Hierarchical(Direct):
         """Do a call; a failure makes the communicator unusable."""
         self._refuse_broken()
         if self._ways is None:
-            raise HbmcommError("this communicator was freed")
+            raise HbmcommError(FREED)
         if self._watch is not None:
             self._watch.begin(call)
         try:

@@ -12,7 +12,8 @@ from typing import Any, Concatenate, ParamSpec
 
 from mpi4py import MPI
 
-from hbmcomm.collectives.calls.plan import Plan
+from hbmcomm.collectives.calls.plan import FREED, Plan
+from hbmcomm.errors import HbmcommError
 
 P = ParamSpec("P")
 
@@ -42,6 +43,23 @@ def _planned(
     return init
 
 
+class _MpiPlan(Plan):
+    """MPI's own persistent request. Open MPI waits forever for one whose communicator was freed."""
+
+    __slots__ = ("owner",)
+    owner: Any
+
+    def Start(self) -> None:
+        """Begin the collective.
+
+        Raises:
+            HbmcommError: The communicator was freed.
+        """
+        if self.owner == MPI.COMM_NULL:
+            raise self.owner._reported(HbmcommError(FREED))
+        super().Start()
+
+
 class Persistent(MPI.Intracomm):
     """MPI's `*_init` calls by way of one `_plan`."""
 
@@ -64,4 +82,6 @@ class Persistent(MPI.Intracomm):
 
     def _plan(self, name: str, info: MPI.Info, *arguments: Any) -> Plan:
         """A plan of the collective `name`; `arguments` are mpi4py's, all of them in their order."""
-        return Plan(getattr(MPI.Intracomm, f"{name}_init")(self, *arguments, info))
+        plan = _MpiPlan(getattr(MPI.Intracomm, f"{name}_init")(self, *arguments, info))
+        plan.owner = self
+        return plan

@@ -14,8 +14,8 @@ MOST = 2.0
 """A plainly logarithmic axis ends at this ratio at the latest, so that 2 % can be seen."""
 NEAR = 0.05
 """Where medians are beyond it, the axis is linear within about this of 1 and logarithmic beyond."""
-TICKS = (1.0, 10.0, 100.0, 2.0, 1.5, 0.5, 0.8, 0.1, 1000.0)
-ROOM = 0.22  # of such an axis, between two ticks
+TICKS = (1.0, 10.0, 100.0, 2.0, 0.5, 1.4, 0.7, 1.2, 0.8, 1.1, 0.9, 0.1, 1000.0)
+ROOM = 0.2  # of such an axis, between two ticks
 
 
 class Sight(NamedTuple):

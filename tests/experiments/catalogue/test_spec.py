@@ -14,6 +14,7 @@ from experiments.model import quantities
 from experiments.model.arms import arms
 from experiments.model.environment import BARE_HOST, DOCKER, ENVIRONMENTS, USERLAND, EnvironmentId
 from experiments.model.errors import SpecError
+from experiments.model.experiment import KINDS, OPERATIONS
 
 LEAST = {"name": "x", "title": "t", "question": "q"}
 
@@ -83,14 +84,14 @@ def test_torch_is_needed_where_environments_measure_its_groups(
     [
         ({"factors": {"kind": ["hbw"]}}, ["unknown key 'kind'", "'kinds'", "[factors]"]),
         ({"factors": {"kinds": ["hwb"]}}, ["unknown kinds 'hwb'", "'hbw'"]),
-        ({"factors": {"operations": ["bcsat"]}}, ["'bcsat'", "did you mean 'bcast'"]),
+        ({"factors": {"operations": ["bcsat"]}}, ["'bcsat'", "did you mean 'Bcast'"]),
         ({"factors": {"dtype": "flaot32"}}, ["'flaot32'", "did you mean 'float32'"]),
         ({"factors": {"transports": "mpi"}}, ["transports", "must be a list"]),
         (
             {"factors": {"transports": ["direct-again"]}},
             ["Known: direct, hierarchical, mpi, pickle, gloo, torch"],
         ),
-        ({"factors": {"sizes": "1KB:1MiB"}}, ["'1KB'", "KiB"]),
+        ({"factors": {"sizes": "1XB:1MiB"}}, ["'1XB'", "KiB"]),
         ({"factors": {"sizes": 7}}, ["sizes 7", "list"]),
         ({"factors": {"sizes": []}}, ["sizes []", "list"]),
         ({"factors": {"sizes": [6]}}, ["sizes [6]", "4 bytes"]),
@@ -124,11 +125,67 @@ def test_an_unknown_experiment_names_the_known_ones() -> None:
         spec.load("quik")
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("none.toml", "experiment none.toml: no such file"),
+        ("allreduce", "'allreduce': that is an operation; measure it with --ops allreduce"),
+        ("Allreduce", "--ops Allreduce"),
+        ("zebra", "unknown experiment 'zebra'; Known: "),
+    ],
+)
+def test_a_name_that_no_experiment_resembles_gets_no_suggestion(name: str, shown: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        spec.load(name)
+    assert shown in str(caught.value) and "did you mean" not in str(caught.value)
+
+
+def test_names_are_read_in_any_case_and_operations_as_mpi4py_spells_them_too() -> None:
+    asked = {"operations": ["Allreduce", "BCAST", "bcast"], "kinds": ["HBW"], "dtype": "Float64"}
+    factors = spec.from_dict(LEAST | {"factors": asked}, "mine.toml").factors
+    assert factors.operations == ("allreduce", "bcast")
+    assert (factors.kinds, factors.dtype) == (("hbw",), "float64")
+
+
+def test_an_experiment_that_names_no_kind_measures_ordinary_memory() -> None:
+    assert spec.from_dict(LEAST, "mine.toml").factors.kinds == ("regular",)
+
+
+def test_flags_choose_operations_and_kinds() -> None:
+    found = spec.restrict(spec.load("quick"), operations="Allreduce, bcast", kinds="regular")
+    assert found.factors.operations == ("allreduce", "bcast")
+    assert found.factors.kinds == ("regular",)
+    every = spec.restrict(spec.load("quick"), operations="all", kinds="all").factors
+    assert (every.operations, every.kinds) == (OPERATIONS, KINDS)
+
+
+@pytest.mark.parametrize("flag", ["profiles", "layouts"])
+def test_a_flag_of_containers_is_refused_where_no_engine_runs_one(flag: str) -> None:
+    with pytest.raises(
+        SpecError, match=f"--{flag} all is for containers of an engine.* host: drop"
+    ):
+        spec.restrict(spec.load("docker"), environments="host", **{flag: "all"})
+
+
 def test_a_file_that_is_not_toml_is_reported_so(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("title = ")
     with pytest.raises(SpecError, match=r"mine.toml is not valid TOML"):
         spec.load(str(path))
+
+
+@pytest.mark.parametrize(
+    ("texts", "size"),
+    [
+        ("64 64B 64b", 64),
+        ("1KiB 1kib 1KB 1kB 1k 1K 1Ki", 2**10),
+        ("3MiB 3mb 3m", 3 * 2**20),
+        ("2g 2GB", 2**31),
+        ("1TiB 1tb 1T", 2**40),
+    ],
+)
+def test_a_size_is_read_in_every_spelling(texts: str, size: int) -> None:
+    assert {quantities.parse_size(text) for text in texts.split()} == {size}
 
 
 @given(st.integers(1, 2**40))
@@ -230,7 +287,8 @@ def test_all_environments_are_those_of_this_machine() -> None:
 
 
 def test_layouts_matter_to_containers_alone() -> None:
-    found = spec.restrict(spec.load("quick"), environments="vm:plain", layouts="all")
+    found = spec.restrict(spec.load("docker"), environments="vm:plain", mpis="openmpi")
+    assert len(found.launches.layouts) == 3
     assert found.launches.environments == (EnvironmentId("vm", "plain"),)
 
 

@@ -84,6 +84,20 @@ def test_ranks_of_an_image_find_what_was_compiled_for_torch(
                 assert ("hbmcomm:openmpi-torch" in line) == (name == "torch")
 
 
+def test_a_preview_shows_a_block_of_each_place_and_counts_the_others(tmp_path: Path) -> None:
+    flags = {"mpis": "openmpi,mpich", "ranks": "2,4"}
+    planned = campaign.plan(asked("host", **flags), Request(tmp_path))
+    every = campaign.dry_run(planned, planned.launches)
+    assert campaign.preview(planned, planned.launches) == every
+    thrice = replace(planned.experiment, launches=replace(planned.experiment.launches, blocks=3))
+    planned = campaign.plan(thrice, Request(tmp_path))
+    *shown, rest = campaign.preview(planned, planned.launches)
+    assert (len(shown), rest) == (
+        len(every),
+        "# 8 more blocks like one of these 4, in random order",
+    )
+
+
 def test_ranks_are_limited_by_the_machine_described(tmp_path: Path) -> None:
     assert lines("vm:knl-snc4-flat", tmp_path, ranks="64")
     with pytest.raises(SpecError, match=r"65 ranks .* knl-snc4-flat has 8 cores"):

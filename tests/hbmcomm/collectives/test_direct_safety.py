@@ -20,6 +20,10 @@ def test_ranks_that_call_different_things_all_get_an_error_that_names_both(
     assert found.output.count("named both") == ranks
 
 
+def test_ranks_that_wait_for_each_other_are_named_after_a_timeout(mpirun: Start) -> None:
+    assert mpirun(PROGRAMS / "late.py", 2).output.count("named the rank") == 2
+
+
 @pytest.mark.parametrize(
     ("transport", "handler", "way"),
     [

@@ -32,6 +32,13 @@ def construction_says_what_is_wrong() -> None:
         Communicator(WORLD, kind="hbw")
 
 
+def a_name_that_it_lacks_is_an_attribute_error_and_close_names_free() -> None:
+    with Communicator() as comm:
+        with refused(AttributeError, "has no attribute 'close'; Free()"):
+            comm.close()  # type: ignore[attr-defined]
+        assert not hasattr(comm, "close") and not hasattr(comm, "nothing")
+
+
 def left_out_it_is_the_world_for_classes_of_a_users_own_too() -> None:
     class Counted(Communicator):
         pass
@@ -231,6 +238,14 @@ def persistent_forms_are_mpi4pys_and_plans(transport: str) -> None:
         plan.Free()
 
 
+def a_plan_of_a_freed_communicator_is_refused(transport: str) -> None:
+    comm = Communicator(WORLD, transport=transport)
+    plan = comm.Allreduce_init(comm.full(8, 1.0), comm.zeros(8))
+    comm.Free()
+    with refused(hbmcomm.HbmcommError, "this communicator was freed; call Free() after"):
+        plan()
+
+
 def plans_that_only_mpi_can_run_are_plans_too() -> None:
     with Communicator(WORLD, transport="direct") as comm:
         pairs = MPI.Op.Create(lambda given, taken, _type: None)
@@ -286,6 +301,7 @@ def an_error_inside_with_does_not_wait_for_the_others() -> None:
 
 if __name__ == "__main__":
     construction_says_what_is_wrong()
+    a_name_that_it_lacks_is_an_attribute_error_and_close_names_free()
     left_out_it_is_the_world_for_classes_of_a_users_own_too()
     its_repr_says_what_it_is("direct")
     its_repr_neither_decides_nor_fails()
@@ -308,4 +324,6 @@ if __name__ == "__main__":
         sums_are_the_same_bits_everywhere_and_each_time(each)
         objects_travel_as_ever(each)
         persistent_forms_are_mpi4pys_and_plans(each)
+    for each in ("direct", "hierarchical", "mpi", "pickle"):
+        a_plan_of_a_freed_communicator_is_refused(each)
     print("kept", flush=True)

@@ -27,6 +27,13 @@ def test_differences_come_before_results(campaign_folder: Path, dockerless_folde
     assert "only in the first campaign" in output
 
 
+def test_rows_that_claim_nothing_are_counted_above_them(campaign_folder: Path) -> None:
+    output = text(campaign_folder, campaign_folder)
+    count = output.count("too few blocks")
+    assert f"{count} of {count} rows have fewer than 6 launches on a side" in output
+    assert output.index("rows have fewer") < output.index("Results")
+
+
 def test_a_campaign_against_itself_differs_in_nothing(campaign_folder: Path) -> None:
     output = text(campaign_folder, campaign_folder)
     assert "Nothing that was recorded differs" in output

@@ -52,6 +52,13 @@ def test_each_question_names_the_drawings_that_answer_it() -> None:
     }
 
 
+def test_what_a_container_costs_comes_before_what_transports_cost() -> None:
+    questions = [each.question for each in answers(find())]
+    about = ["high-bandwidth", "container cost", "slower than direct"]
+    first = [next(n for n, each in enumerate(questions) if word in each) for word in about]
+    assert first == sorted(first), questions
+
+
 def test_where_no_arm_has_the_same_files_a_containers_cost_is_shown_over_the_host() -> None:
     found = replace(find(), data_paths=DataPaths((LOSS,)), straying_copies=COPIES)
     named = {each.question: each.figure for each in answers(found)}
@@ -68,6 +75,16 @@ def test_emulated_memory_answers_nothing_about_speed() -> None:
     message = sentence(find(emulated=True), "high-bandwidth")
     assert message.startswith("Not answered by this machine: hbw was emulated")
     assert "nothing about high-bandwidth memory" in message
+
+
+def test_a_campaign_that_asked_for_one_memory_is_not_asked_which_is_faster() -> None:
+    def asked(**levels: Any) -> list[str]:
+        every = answers(find(kinds=("regular",), **levels))
+        return [each.sentence for each in every if "high-bandwidth" in each.question]
+
+    assert asked() == []
+    assert asked(missing={"docker": "no engine", "pickle": "too slow"}) == []
+    assert asked(missing={"hbw": "no HBM here"}) == ["Not measured. hbw: no HBM here"]
 
 
 def test_real_memory_names_its_best_cell_beside_the_papers_claim() -> None:

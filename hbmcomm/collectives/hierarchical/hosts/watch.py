@@ -81,10 +81,7 @@ class Watch:
         if not (self._lost or self._differs):
             self.read(0.0)
         if self._differs:
-            raise CallMismatch(
-                f"ranks called different collectives: {self._differs}; the communicator is "
-                "unusable now"
-            )
+            raise CallMismatch(f"{self._differs}; the communicator is unusable now")
         if self._lost:
             raise PeerError(f"{self._lost}; the communicator is unusable now")
 
@@ -161,7 +158,11 @@ class Watch:
             found = self._calls.difference(notice.calls)
             if found is not None:
                 own, theirs = found
-                self._differs = f"rank {self._layout.rank} {own}, rank {rank} {theirs}"
+                name = own.partition("(")[0]
+                one = name == theirs.partition("(")[0]
+                what = f"{name} with different arguments" if one else "different collectives"
+                both = f"rank {self._layout.rank} {own}, rank {rank} {theirs}"
+                self._differs = f"ranks called {what}: {both}"
                 self._tell(_DIFFERS, text=self._differs)
         elif not self._lost:
             self._lost = f"rank {rank} {what}"

@@ -23,6 +23,13 @@ def socket_path(tmp_path, monkeypatch):
     return found
 
 
+@pytest.fixture(autouse=True)
+def own_socket(tmp_path, monkeypatch):
+    found = tmp_path / "docker.sock"
+    monkeypatch.setattr(dockerd, "SOCKET", found)
+    return found
+
+
 def own_name():
     return Path("/proc/self/comm").read_text().strip()
 
@@ -52,14 +59,19 @@ def test_a_pidfile_that_names_no_dockerd_is_a_leftover(pidfile, content):
     assert not pidfile.exists()
 
 
-def test_a_socket_that_nobody_listens_on_is_a_leftover(socket_path):
+@pytest.mark.parametrize("name", ["containerd.sock", "docker.sock"])
+def test_a_socket_that_nobody_listens_on_is_a_leftover(tmp_path, name):
+    path = tmp_path / name
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(socket_path))
+        listener.bind(str(path))
+        assert not dockerd.listens(path)
         listener.listen()
+        assert dockerd.listens(path)
         dockerd.clear_leftovers()
-        assert socket_path.exists()
+        assert path.exists()
+    assert not dockerd.listens(path)
     dockerd.clear_leftovers()
-    assert not socket_path.exists()
+    assert not path.exists()
 
 
 def test_the_complaint_is_the_last_line_said(tmp_path):

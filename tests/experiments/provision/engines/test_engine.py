@@ -73,6 +73,21 @@ def test_an_engine_that_does_not_run_is_started_as_a_service(monkeypatch, system
     assert found.remedy == remedy
 
 
+@pytest.mark.parametrize(
+    ("listens", "lack"),
+    [(True, "the container engine runs, but this user"), (False, "the container engine does not")],
+)
+def test_a_socket_that_refuses_a_user_is_an_engines_only_where_one_listens(
+    monkeypatch, listens, lack
+):
+    monkeypatch.setattr(engine_provision, "_connect", lambda: (None, "Permission denied"))
+    monkeypatch.setattr(engine_provision.dockerd, "listens", lambda: listens)
+    monkeypatch.setattr(engine_provision.executables, "find", lambda name: f"/usr/sbin/{name}")
+    monkeypatch.setattr(engine_provision.os, "geteuid", lambda: 1000)
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    assert lack in str(engine_provision.hindrance())
+
+
 @pytest.mark.container
 def test_an_engine_tells_what_it_runs_containers_with(engine):
     found = engine_provision.parts(engine)

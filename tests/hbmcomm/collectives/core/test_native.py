@@ -2,10 +2,12 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hbmcomm import CallMismatch, HbmcommError, PeerError
+from hbmcomm.collectives.core import tuning
 from hbmcomm.collectives.core.native import explained, ffi, lib
 
 NAMES = (4, 7, 9)
@@ -42,3 +44,13 @@ def test_calls_that_differ_are_named() -> None:
     found = error(lib.HBM_MISMATCH, 0, 2, 0, 0, 1 | 10 << 8 | 1 << 32, 8)
     assert isinstance(found, CallMismatch)
     assert "rank 4 called Barrier(), rank 9 called Bcast(8 x float32, root=1);" in str(found)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [(None, 0), ("", 0), ("60", 60), ("5 s", 5)])
+def test_a_timeout_is_a_number_of_seconds(text: str | None, seconds: float) -> None:
+    assert tuning.timeout({} if text is None else {"HBMCOMM_TIMEOUT": text}) == seconds
+
+
+def test_a_timeout_that_is_no_number_is_refused() -> None:
+    with pytest.raises(HbmcommError, match="HBMCOMM_TIMEOUT=soon is no number of seconds"):
+        tuning.timeout({"HBMCOMM_TIMEOUT": "soon"})

@@ -110,6 +110,20 @@ def refusal(comm: Communicator, *calls: Plain) -> str:
     return ""
 
 
+def differing(odd: Plain, usual: Plain) -> str:
+    """What the error says differs: other collectives, or what of one."""
+    if odd.name != usual.name:
+        return "ranks called different collectives: "
+    pairs = {
+        "counts": (odd.count, usual.count),
+        "types": (odd.dtype, usual.dtype),
+        "reductions": (odd.op, usual.op),
+        "roots": (odd.root, usual.root),
+    }
+    names = [name for name, (one, other) in pairs.items() if one != other]
+    return f"ranks called {odd.name} with different {' and '.join(names)}: "
+
+
 def both_are_named(transport: str, odd: Plain, usual: Plain, index: int) -> None:
     """A root may be done before the others come; then the next call that waits must fail."""
     moving_on()
@@ -118,10 +132,23 @@ def both_are_named(transport: str, odd: Plain, usual: Plain, index: int) -> None
     calls_alike(comm, index % 11)
     mine = odd if index % RANKS == RANK else usual
     text = refusal(comm, mine, Plain("Barrier", 0))
-    for word in odd.words() + usual.words():
+    for word in [*odd.words(), *usual.words(), differing(odd, usual)]:
         assert word in text, f"{odd} against {usual}: {word!r} is not in {text!r}"
     again = refusal(comm, Plain("Allreduce", SMALL))
     assert again == text, f"{odd} against {usual}: first {text!r}, then {again!r}"
+    comm.Free()
+
+
+def a_short_buffer_is_no_other_collective(transport: str) -> None:
+    """The root has no room for all blocks, so that its call is one for MPI."""
+    comm = Communicator(WORLD, "regular", transport)
+    text = ""
+    try:
+        comm.Gather(comm.zeros(SMALL), comm.zeros(RANKS) if RANK == 0 else None)
+        comm.Barrier()
+    except hbmcomm.CallMismatch as error:
+        text = str(error)
+    assert text.startswith("ranks called Gather with different arguments (a buffer is too"), text
     comm.Free()
 
 
@@ -178,6 +205,7 @@ def of_equal_bytes_are_moved(comm: Communicator, entries: int) -> None:
 
 if __name__ == "__main__":
     the_same_in_other_words_is_no_mismatch(sys.argv[1])
+    a_short_buffer_is_no_other_collective(sys.argv[1])
     for number, (a, b) in enumerate(pairs()):
         both_are_named(sys.argv[1], *((a, b) if number % 2 else (b, a)), number)
     say("named both")
