@@ -161,6 +161,11 @@ def _slower(found: Findings) -> list[str]:
     return [each.sentence for each in answers(found) if each.question.startswith("How much slower")]
 
 
+def _opening(found: Findings) -> str:
+    """The first answer without its details and conditions, which docs/performance.md has."""
+    return f"{_slower(found)[0].partition(': ')[0]}. {counted(found.blocks, 'block')} of arms in turns."
+
+
 def _conditions(found: Findings) -> str:
     """What a reader must know beside any ratio of the campaign."""
     return " ".join(
@@ -329,7 +334,7 @@ UNMEASURED: Mapping[str, Callable[[], str]] = {
 """What needs no campaign."""
 
 MEASURED: Mapping[str, Callable[[Findings], str]] = {
-    "headline": lambda found: _wrapped(" ".join([*_slower(found)[:1], _conditions(found)])),
+    "headline": lambda found: _wrapped(_opening(found)),
     "containers": lambda found: _wrapped(" ".join([*headline(found), _conditions(found)])),
     "transports": lambda found: _wrapped(" ".join([*_slower(found), _conditions(found)])),
     "times": _times,
