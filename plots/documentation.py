@@ -43,6 +43,7 @@ from plots.layout.labels import (
     OPERATIONS,
     by_operation,
     bytes_text,
+    floor_text,
     interval_text,
     mpi_name,
     operation_name,
@@ -53,7 +54,6 @@ from plots.layout.style import TRANSPORTS, style
 from plots.tables import cost_models, stored_bench
 from plots.tables.columns import widest_text
 from plots.text.answers import answers
-from plots.text.cost import floor_text
 from plots.text.headline import headline
 from plots.text.wire import best_flat
 
@@ -169,7 +169,7 @@ def _opening(found: Findings) -> str:
 def _conditions(found: Findings) -> str:
     """What a reader must know beside any ratio of the campaign."""
     return " ".join(
-        [f"{counted(found.blocks, 'block')} of arms in turns.", floor_text(found)]
+        [f"{counted(found.blocks, 'block')} of arms in turns.", floor_text(found.floors)]
         + [f"{each[0].upper()}{each[1:]}." for each in found.conditions]
     )
 

@@ -11,12 +11,21 @@ import pandas as pd
 
 from experiments.analysis.findings.selection import emulated, in_order, places, rows
 from experiments.analysis.findings.steps import CONTAINER, FILES, RULES
+from experiments.analysis.ratios import LEAST_CELLS, Floors
 from experiments.analysis.reading import OVER_PRIVATE
+from experiments.analysis.statistics import CONFIDENCE, TOLERATED
 from experiments.model.arms import HOST, TWIN, named
 from experiments.model.contender_names import CALLS
 from experiments.model.environment import EnvironmentId
 from experiments.model.lower_bound import BARRIER
-from experiments.model.quantities import NOTHING, TIMES, ratio_text, significant
+from experiments.model.quantities import (
+    NOTHING,
+    TIMES,
+    counted,
+    percent_text,
+    ratio_text,
+    significant,
+)
 from experiments.model.workloads import WORKLOADS
 from experiments.results import recorded
 
@@ -243,3 +252,28 @@ def alerts(frame: pd.DataFrame) -> list[str]:
     """What a reader of these rows must not overlook about the machine and its memory."""
     machine = recorded.meaning(frame.get(recorded.COLUMN, ()))
     return [each for each in (machine, EMULATED if emulated(frame) else "") if each]
+
+
+def floor_text(floors: Floors) -> str:
+    """ "Noise floor 2.2 % below 4 KiB (18 A/A cells: of 85 % of null cells), ...", by band.
+
+    The share is named where the band has too few A/A cells for TOLERATED.
+    """
+    frame = floors.frame()
+    parts = []
+    for row in rows(frame.drop_duplicates(["band", "floor", "cells"])):
+        own = frame[frame["band"] == row.band]["floor"].nunique() > 1
+        where = f"{mpi_name(row.mpi)} {row.band}" if own else row.band
+        if row.cells < LEAST_CELLS:
+            parts.append(f"unknown {where} ({counted(row.cells, 'A/A cell')} of {LEAST_CELLS})")
+        elif row.share < TOLERATED:
+            held = f"{counted(row.cells, 'A/A cell')}, so of {100 * row.share:.0f} % of null cells"
+            parts.append(f"{percent_text(row.floor)} {where} ({held})")
+        else:
+            parts.append(f"{percent_text(row.floor)} {where}")
+    if not parts:
+        return "The noise floor is unknown: no A/A pair."
+    return (
+        f"Noise floor, of {100 * TOLERATED:.0f} % of null cells with {100 * CONFIDENCE:.0f} % "
+        f"confidence: {'; '.join(parts)}."
+    )

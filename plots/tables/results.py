@@ -13,12 +13,11 @@ from experiments.analysis.findings.selection import places
 from experiments.analysis.statistics import EQUIVALENCE
 from experiments.model.arms import HOST, arm_key
 from experiments.model.workloads import COMPUTING
-from plots.layout.labels import MPIS, OPERATIONS, STEPS
+from plots.layout.labels import MPIS, OPERATIONS, STEPS, floor_text
 from plots.layout.style import TRANSPORTS
 from plots.tables.columns import FACTORS, GROUPS, PAGES, RATIOS, STEP_TIMES, TIMES, Column, Row
 from plots.tables.published import comparison
 from plots.tables.table import Table
-from plots.text import cost
 
 _OVER_BLOCKS = (
     "median over blocks with its exact 95 % interval (order statistics: it covers 97 to 99 of 100 "
@@ -87,7 +86,10 @@ def _table(kind: _Kind, found: Findings) -> Table:
 
 def _caption(kind: _Kind, found: Findings, constant: list[str]) -> str:
     """What the table shows, how, and what all its rows have in common."""
-    sentences = [found.machine, kind.caption.format(floors=cost.floor_text(found), ours=found.ours)]
+    sentences = [
+        found.machine,
+        kind.caption.format(floors=floor_text(found.floors), ours=found.ours),
+    ]
     sentences += [_paired(kind.data(found))] if kind.columns is RATIOS else []
     sentences += [f"All rows: {', '.join(constant)}."] if constant else []
     return " ".join(filter(None, sentences))

@@ -19,13 +19,12 @@ from experiments.analysis.ratios import LEAST_CELLS, band
 from experiments.analysis.statistics import (
     CONFIDENCE,
     FEWEST_BLOCKS,
-    TOLERATED,
     Verdict,
     bounds,
     short_of_claim,
 )
 from experiments.model.arms import HOST, USERLAND, arm_key, named
-from experiments.model.quantities import NOTHING, counted, percent_text, ratio_text
+from experiments.model.quantities import NOTHING, counted, ratio_text
 from plots.layout.labels import (
     MPIS,
     OPERATIONS,
@@ -266,31 +265,6 @@ def ending(frame: pd.DataFrame, found: Findings) -> str:
         )
         sentences.append(short_of_claim(int(differing["blocks"].min())))
     return "".join(f" {each}" for each in sentences if each)
-
-
-def floor_text(found: Findings) -> str:
-    """ "Noise floor 2.2 % below 4 KiB (18 A/A cells: of 85 % of null cells), ...", by band.
-
-    The share is named where the band has too few A/A cells for TOLERATED.
-    """
-    frame = found.floors.frame()
-    parts = []
-    for row in rows(frame.drop_duplicates(["band", "floor", "cells"])):
-        own = frame[frame["band"] == row.band]["floor"].nunique() > 1
-        where = f"{mpi_name(row.mpi)} {row.band}" if own else row.band
-        if row.cells < LEAST_CELLS:
-            parts.append(f"unknown {where} ({counted(row.cells, 'A/A cell')} of {LEAST_CELLS})")
-        elif row.share < TOLERATED:
-            held = f"{counted(row.cells, 'A/A cell')}, so of {100 * row.share:.0f} % of null cells"
-            parts.append(f"{percent_text(row.floor)} {where} ({held})")
-        else:
-            parts.append(f"{percent_text(row.floor)} {where}")
-    if not parts:
-        return "The noise floor is unknown: no A/A pair."
-    return (
-        f"Noise floor, of {100 * TOLERATED:.0f} % of null cells with {100 * CONFIDENCE:.0f} % "
-        f"confidence: {'; '.join(parts)}."
-    )
 
 
 def _grid(frame: pd.DataFrame, arms: list[str]) -> Grid | None:

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from experiments.results import unarchive
 from experiments.schedule import blocks
 from plots import documentation
 from plots.draw import PlotsError
+from tests.campaigns import find
 
 DOCS = Path(__file__).parents[2] / "docs"
 STORED = Path(__file__).parents[1] / "experiments" / "stored" / "format-2.tar.xz"
@@ -59,6 +61,17 @@ def test_a_part_that_nothing_makes_is_refused_by_its_page(tmp_path: Path) -> Non
     page.write_text("<!-- glossary -->\nold\n<!-- end -->\n", encoding="utf-8")
     assert documentation.refresh(tmp_path) == [page]
     assert "| **arm** |" in page.read_text(encoding="utf-8")
+
+
+def test_a_measured_sentence_keeps_what_stands_after_its_answer_and_the_conditions() -> None:
+    found = replace(find(), conditions=("other processes ran on CPUs",))
+    for part in ("headline", "transports"):
+        text = " ".join(documentation.MEASURED[part](found).split())
+        assert "slower beyond the noise floor in 12, most in " in text
+        assert "Intervals in brackets hold for all cells at once (95 %)." in text
+        assert "Seen in 6 paired blocks; a claim needs 10." in text
+        assert "2.2 % 4 to 64 KiB (18 A/A cells, so of 85 % of null cells)" in text
+        assert text.endswith("Other processes ran on CPUs.")
 
 
 @pytest.mark.parametrize("name", ["campaign", "launch", "environment"])
