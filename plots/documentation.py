@@ -163,7 +163,8 @@ def _slower(found: Findings) -> list[str]:
 
 def _opening(found: Findings) -> str:
     """The first answer without its details and conditions, which docs/performance.md has."""
-    return f"{_slower(found)[0].partition(': ')[0]}. {counted(found.blocks, 'block')} of arms in turns."
+    answer = _slower(found)[0].partition(": ")[0]
+    return f"{answer}. {counted(found.blocks, 'block')} of arms in turns."
 
 
 def _conditions(found: Findings) -> str:
