@@ -135,7 +135,7 @@ def _find_files(found: Backends, flavour: str, request: Request, stages: Stages)
         return
     try:
         with stages.stage(f"{flavour} files of the reference"):
-            found.files[flavour] = reference_files.mapped(flavour, mpi.prefix(flavour))
+            found.files[flavour] = reference_files.mapped(flavour, mpi.prefix(flavour), request.out)
     except reference_files.NotCopied as reason:
         found.own_files[flavour] = str(reason)
 

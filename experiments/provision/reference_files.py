@@ -26,11 +26,15 @@ class NotCopied(Exception):
     """Why a reference runs from its own files; in words that follow "because"."""
 
 
-def mapped(flavour: str, prefix: Path) -> tuple[Path, ...]:
+def mapped(flavour: str, prefix: Path, place: Path) -> tuple[Path, ...]:
     """The files that a rank of an MPI maps code from, after a trial of copies of them.
 
+    Args:
+        place: the folder that copies will be in, such as a campaign's.
+
     Raises:
-        NotCopied: no rank starts, or this user may not mount a copy over a file.
+        NotCopied: no rank starts, this user may not mount a copy over a file, or programs may not
+            run from the place (it is mounted noexec).
     """
     program = (str(prefix / "bin/python"), "-P", "-m", PROGRAM)
     argv, variables = mpiexec(flavour, prefix, 1, 1, program)
@@ -38,10 +42,10 @@ def mapped(flavour: str, prefix: Path) -> tuple[Path, ...]:
     files = tuple(Path(line) for line in shown.stdout.splitlines() if line.startswith("/"))
     if shown.returncode or not files:
         raise NotCopied(f"no rank of {flavour} says which files it maps: {_last(shown)}")
-    with scratch.folder(scratch.SHORT, "hbmcomm-copies-") as folder:
-        tried = _run(over_copies(Process(("true",)), copied(files[:1], folder)))
+    with scratch.folder(place, ".copies-") as folder:
+        tried = _run(over_copies(Process((program[0], "-P", "-c", "")), copied(files, folder)))
     if tried.returncode:
-        raise NotCopied(f"nothing can be mounted over a file here: {_last(tried)}")
+        raise NotCopied(f"no program runs from copies in {place}: {_last(tried)}")
     return files
 
 

