@@ -17,7 +17,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit, ParseError
 from invoke.tasks import task
 
-from experiments.console.output import printable
+from experiments.console.output import print_text, printable
 from experiments.model.errors import ExperimentsError
 from hbmcomm import HbmcommError
 
@@ -84,7 +84,7 @@ def _interrupt(number: int, frame: object) -> None:
     """
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
-    waiting = Timer(PATIENCE, lambda: print("stopping what was started ...", file=sys.stderr))
+    waiting = Timer(PATIENCE, lambda: print_text("stopping what was started ...", file=sys.stderr))
     waiting.daemon = True
     waiting.start()
     raise KeyboardInterrupt
