@@ -167,6 +167,11 @@ def _opening(found: Findings) -> str:
     return f"{answer}. {counted(found.blocks, 'block')} of arms in turns."
 
 
+def _containers(found: Findings) -> str:
+    said = headline(found)
+    return " ".join([*said.sentences, *said.conditions, _conditions(found)])
+
+
 def _conditions(found: Findings) -> str:
     """What a reader must know beside any ratio of the campaign."""
     return " ".join(
@@ -336,7 +341,7 @@ UNMEASURED: Mapping[str, Callable[[], str]] = {
 
 MEASURED: Mapping[str, Callable[[Findings], str]] = {
     "headline": lambda found: _wrapped(_opening(found)),
-    "containers": lambda found: _wrapped(" ".join([*headline(found), _conditions(found)])),
+    "containers": lambda found: _wrapped(_containers(found)),
     "transports": lambda found: _wrapped(" ".join([*_slower(found), _conditions(found)])),
     "times": _times,
     "systems": _systems,

@@ -228,7 +228,8 @@ def _blocks_apart(cells: pd.DataFrame, numerator: str, denominator: str) -> list
     """The blocks in which two arms, none of them the reference arm, took turns in other company."""
     if HOST in (numerator, denominator):
         return []
-    sides = cells["arm"].isin([numerator, denominator]) & (cells["company"].fillna("") != "")
+    together = cells["company"].astype(object).fillna("").ne("")
+    sides = cells["arm"].isin([numerator, denominator]) & together
     companies = cells[sides].groupby(["block", "arm"], observed=True)["company"].agg(set)
     both = companies.unstack("arm").dropna()
     if not {numerator, denominator} <= set(both):

@@ -40,7 +40,7 @@ from plots.tables.results import tables
 from plots.text import rivals
 from plots.text.answers import answers
 from plots.text.evidence import evidence
-from plots.text.headline import headline
+from plots.text.headline import NOTHING_SAID, headline
 
 TEMPLATES = Path(__file__).parent / "templates"
 NAME = "report.html"
@@ -83,7 +83,7 @@ def page(campaign: Campaign) -> str:
         campaign=campaign.name,
         title=campaign.experiment.title,
         question=campaign.experiment.question,
-        headline=[] if of_bench else headline(found),
+        headline=NOTHING_SAID if of_bench else headline(found),
         marks=rivals.marks(campaign) if of_bench else marks(found),
         leading=leading,
         evidence=shown,

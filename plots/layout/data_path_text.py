@@ -17,8 +17,8 @@ def sentences(paths: DataPaths) -> tuple[str, ...]:
     grouped: dict[tuple[str, str], list[str]] = defaultdict(list)
     for loss in paths.losses:
         lost = f"{mpi_name(loss.mpi)} lost {_and(loss.ways)}"
-        remedy = _remedy(loss)
-        rest = f" ({_cause(loss)}): {effect(loss)}" + (f"; {remedy}." if remedy else ".")
+        mended = remedy(loss)
+        rest = f" ({_cause(loss)}): {effect(loss)}" + (f"; {mended}." if mended else ".")
         grouped[lost, rest].append(loss.arm)
     for other in paths.substitutions:
         taken = f"{mpi_name(other.mpi)} takes {other.here} for {other.way}"
@@ -67,7 +67,7 @@ def _cause(loss: Loss) -> str:
     return ", ".join(reasons) or "no trial shows why"
 
 
-def _remedy(loss: Loss) -> str:
+def remedy(loss: Loss) -> str:
     """What gets the lost ways back; "" where no other arm of the campaign is a container."""
     what = "it" if len(loss.ways) == 1 else "them"
     if not loss.kept_in:

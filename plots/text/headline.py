@@ -1,16 +1,17 @@
-"""The campaign in a few sentences: what a container costs an MPI job, why, and where not.
+"""The campaign in three sentences: what a container costs an MPI job, where more, and the remedy.
 
 Draws nothing, and claims nothing that cost.py does not.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from experiments.analysis.findings.campaign import Findings
 from experiments.analysis.findings.data_path import Loss
-from experiments.analysis.findings.selection import at, rows
+from experiments.analysis.findings.selection import at
 from experiments.analysis.mpi_transport_log import SINGLE_COPY
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
 from experiments.model.arms import USERLAND, arm_key, named
@@ -29,61 +30,100 @@ from plots.text.cost import (
     compared,
     effects,
     ending,
-    is_slower,
     widest,
 )
 
 MPI = "mpi"  # the transport that every MPI job uses
 LARGE = 4096  # bytes from which an MPI may copy at once
+TUNED = "profile tuned"
+FLAG = "for a job of your own: --security-opt seccomp=build/seccomp/tuned.json, from ./inv build"
 
 
-def headline(found: Findings) -> list[str]:
-    """A sentence each: what lost ways cost, arm by arm; what other arms cost; what direct pays.
+@dataclass(frozen=True)
+class Headline:
+    """What a campaign says of containers.
 
-    Empty where the campaign compares no container with anything, or has too few blocks.
+    Attributes:
+        sentences: at most three: what a container costs where no way is lost, what lost ways cost,
+            and what gets them back.
+        conditions: single cells, counts, and how sure all that is.
     """
+
+    sentences: list[str]
+    conditions: list[str]
+
+
+NOTHING_SAID = Headline([], [])
+
+
+def headline(found: Findings) -> Headline:
+    """Empty where the campaign compares no container with anything, or has too few blocks."""
     every = compared(found)
     if found.machine or every.cells.empty:
-        return []
+        return NOTHING_SAID
     cells = every.cells[every.cells["arm"] != USERLAND]
     if (cells["verdict"] == Verdict.TOO_FEW).all():
-        return []
+        return NOTHING_SAID
     arms = sorted(set(cells["arm"]), key=arm_key)
-    names = _names(arms)
-    sentences, others = [], []
+    names, clauses = _names(arms), {}
     for arm in arms:
         mine = at(cells, arm=arm, transport=MPI)
-        explained = _explained(mine[is_slower(mine)], found.data_paths.losses, arm)
-        sentences += [f"{names[arm]} makes {each}." for each in explained]
-        others += [] if explained else [arm]
-    kept = cells["arm"].isin(others) & (cells["transport"] == MPI)
-    changed = " and ".join(names[arm] for arm in others)
-    verb = "change" if len(others) > 1 else "changes"
-    sentences += _bounded(f"{changed} {verb}", cells[kept], "an MPI's operations")
+        if explained := _explained(mine, found.data_paths.losses, arm):
+            clauses[arm] = explained
+    others = [arm for arm in arms if arm not in clauses]
+    kept = at(cells[cells["arm"].isin(others)], transport=MPI)
     own = at(cells, transport=found.ours)
-    sentences += _bounded("Every container changes", own, f"the operations of {found.ours}")
-    end = f"All {base_name(every.base)}.{ending(cells, found)}"
-    return [*sentences, end] if sentences else []
+    bounded = [
+        *_bounded(" and ".join(names[arm] for arm in others), kept, "an MPI's times"),
+        *_bounded("every container", own, f"those of {found.ours}"),
+    ]
+    lost = [f"{names[arm]} makes {text}" for arm, texts in clauses.items() for text in texts]
+    sentences = [
+        f"{', and '.join(bounded)}, {base_name(every.base)}." if bounded else "",
+        f"{'; '.join(lost)}." if lost else "",
+        _mended(found.data_paths.losses, clauses),
+    ]
+    conditions = [*_counted(kept, "an MPI"), *_counted(own, found.ours)]
+    said = [each for each in sentences if each]
+    return Headline(said, [*conditions, ending(cells, found).strip()] if said else [])
 
 
-def _explained(slower: pd.DataFrame, losses: Iterable[Loss], arm: str) -> list[str]:
+def _explained(cells: pd.DataFrame, losses: Iterable[Loss], arm: str) -> list[str]:
     """What each lost way costs where it was lost, a clause for each way and effect.
 
-    Copying at once serves large messages alone: what slows small ones is something else.
+    Copying at once serves large messages alone: what slows small ones is something else. Where the
+    loss makes another size faster, that is said as well.
     """
-    found: dict[tuple[str, str], list[str]] = {}
+    clauses: dict[tuple[str, str], list[str]] = {}
     for loss in losses:
-        mine = slower[slower["mpi"] == loss.mpi] if loss.arm == arm else slower[:0]
+        mine = cells[cells["mpi"] == loss.mpi] if loss.arm == arm else cells[:0]
         if tuple(loss.ways) == (SINGLE_COPY,):
             mine = mine[mine["bytes"] >= LARGE]
-        if len(mine):
+        extremes = {word: most for word, _, most in effects(mine)}
+        if "slower" in extremes:
+            text = _cell(extremes["slower"])
+            if faster := extremes.get("faster"):
+                text += (
+                    f", but {operation_name(faster.operation)} {claimed(faster)} as long at "
+                    f"{bytes_text(faster.bytes)}"
+                )
             ways = " and ".join(loss.ways)
-            worst = max(rows(mine), key=lambda cell: cell.ratio)
-            found.setdefault((ways, data_path_text.effect(loss)), []).append(_cell(worst))
+            clauses.setdefault((ways, data_path_text.effect(loss)), []).append(text)
     return [
         f"{' and '.join(cells)}, because {ways} {'are' if ' and ' in ways else 'is'} lost: {effect}"
-        for (ways, effect), cells in found.items()
+        for (ways, effect), cells in clauses.items()
     ]
+
+
+def _mended(losses: Iterable[Loss], arms: Collection[str]) -> str:
+    """What gets back the ways that these arms lost, and the flag for one's own container."""
+    remedies = [data_path_text.remedy(loss) for loss in losses if loss.arm in arms]
+    remedies = list(dict.fromkeys(filter(None, remedies)))
+    if not remedies:
+        return ""
+    text = "; ".join(remedies)
+    flag = f" ({FLAG})" if TUNED in text else ""
+    return f"{text[0].upper()}{text[1:]}{flag}."
 
 
 def _names(arms: Iterable[str]) -> dict[str, str]:
@@ -101,18 +141,25 @@ def _cell(cell: Any) -> str:
     )
 
 
-def _bounded(change: str, cells: pd.DataFrame, what: str) -> list[str]:
-    """The bound of single cells, and the farthest of those that differ, in each direction."""
+def _bounded(arms: str, cells: pd.DataFrame, whose: str) -> list[str]:
+    """The bound of single cells, a clause; none where no cell has an interval."""
+    known = cells.dropna(subset=["low", "high"])
+    if known.empty:
+        return []
+    verb = "change" if " and " in arms else "changes"
+    where = widest(known, "operation")
+    return [f"{arms} {verb} {whose} by {bound(known)} in every single cell{where}"]
+
+
+def _counted(cells: pd.DataFrame, whose: str) -> list[str]:
+    """How many cells are as good as without a container, and the farthest in each direction."""
     known = cells.dropna(subset=["low", "high"])
     if known.empty:
         return []
     alike = int((known["verdict"] == Verdict.EQUIVALENT).sum())
-    differing = [
-        f" {len(mine)} of {len(cells)} are {word}, most of all {_cell(most)}."
-        for word, mine, most in effects(cells)
+    texts = [f"Of cells of {whose}, {alike} of {len(known)} are within ±{100 * EQUIVALENCE:.0f} %"]
+    texts += [
+        f"{len(part)} of {len(cells)} are {word}, most of all {_cell(most)}"
+        for word, part, most in effects(cells)
     ]
-    where = widest(known, "operation")
-    return [
-        f"{change} the time of {what} by {bound(known)}, as the bound of every single cell{where}; "
-        f"{alike} of {len(known)} are within ±{100 * EQUIVALENCE:.0f} %.{''.join(differing)}"
-    ]
+    return [f"{'; '.join(texts)}."]

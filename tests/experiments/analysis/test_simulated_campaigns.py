@@ -56,7 +56,8 @@ def sentences(folder: Path, seed: int, effect: float, blocks: int) -> str:
     write_campaign(folder, slim=True, times=times, seed=seed, blocks=blocks, **flags)
     found = find(reading.load(folder))
     shown = [each.sentence for each in answers(found) if "container cost" in each.question]
-    return " ".join([*headline(found), *shown])
+    opening = headline(found)
+    return " ".join([*opening.sentences, *opening.conditions, *shown])
 
 
 CLAIMS = ("are slower", "are faster", "times (")
