@@ -60,7 +60,7 @@ from plots.text.wire import best_flat
 DATA = Path("docs/data")
 WIDTH = 100
 USUAL_HOST = Host(cores=16, copied=5e9, cache=2**25)
-"""The machine whose times docs/experiments.md shows."""
+"""docs/experiments.md shows the times of this machine."""
 _PART = re.compile(
     r"(<!-- (glossary|experiments|(?:fields|measured|reproduce): [\w, -]+) -->\n).*?(<!-- end -->)",
     re.DOTALL,

@@ -18,7 +18,7 @@ def mapped(maps: str) -> list[str]:
     """
     lines = (line.split(maxsplit=5) for line in maps.splitlines())
     files = {line[5] for line in lines if len(line) == 6 and "x" in line[1]}
-    return sorted(each for each in files if each.startswith("/") and " (deleted)" not in each)
+    return sorted(path for path in files if path.startswith("/") and " (deleted)" not in path)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def copied(files: Sequence[Path], folder: Path) -> Path:
     lines = []
     for number, file in enumerate(files):
         shutil.copy(file, folder / str(number))
-        words = (str(each).replace(" ", "\\040") for each in (folder / str(number), file))
+        words = (str(path).replace(" ", "\\040") for path in (folder / str(number), file))
         lines.append(f"{' '.join(words)} none bind 0 0\n")
     (folder / LIST).write_text("".join(lines), encoding="utf-8")
     return folder / LIST

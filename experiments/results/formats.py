@@ -27,7 +27,7 @@ HEADER: Mapping[str, Any] = {
     "reference_files": {},
 }
 SHARED = "layers"
-"""Value of `files` of an image whose arm has the files of Docker's containers: the same inodes."""
+"""Value of `files` where an arm runs from the files of Docker's containers: the same inodes."""
 FRESH = "copies"
 """Value of `reference_files` where each launch of the reference has fresh copies of its files."""
 RESULT: Mapping[str, Any] = {"company": []}

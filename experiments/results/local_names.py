@@ -19,7 +19,7 @@ from experiments.model.checkout import ROOT
 from experiments.model.environment import CLUSTER, ENVIRONMENTS, HOSTS, VM
 
 FILE = ".names.json"
-"""In a results folder: {word: names that it stands for}. No archive has this file."""
+"""In a results folder: {word: names that it replaces}. No archive has this file."""
 GENERIC = {
     *("", "root", "localhost", "debian", "ubuntu", HOSTS, VM, CLUSTER),
     *map(str, ENVIRONMENTS),

@@ -1,6 +1,6 @@
 /* Collectives as methods in C: calls on plain NumPy arrays reach the core without a line of Python.
 
-   A method stands for one of mpi4py's functions and has its signature; calls that do not fit it get
+   A method replaces one of mpi4py's functions and has its signature; calls that do not fit it get
    their error from that function. `self._handle` is the address of the core's state; 0: there is
    none. A call that the core did not do goes on in self._again(status, name, argument, ...), and one
    that it did not complete at once in self._started(request, status or operation, name, argument,

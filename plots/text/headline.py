@@ -84,8 +84,9 @@ def headline(found: Findings) -> Headline:
         _mended(found.data_paths.losses, clauses),
     ]
     conditions = [*_counted(kept, "an MPI"), *_counted(own, found.ours)]
-    said = [each for each in sentences if each]
-    return Headline(said, [*conditions, ending(cells, found).strip()] if said else [])
+    sentences = [sentence for sentence in sentences if sentence]
+    ends = [*conditions, ending(cells, found).strip()]
+    return Headline(sentences, ends) if sentences else NOTHING_SAID
 
 
 def _explained(cells: pd.DataFrame, losses: Iterable[Loss], arm: str) -> list[str]:
@@ -141,23 +142,23 @@ def _cell(cell: Any) -> str:
     )
 
 
-def _bounded(arms: str, cells: pd.DataFrame, whose: str) -> list[str]:
+def _bounded(arms: str, cells: pd.DataFrame, times: str) -> list[str]:
     """The bound of single cells, a clause; none where no cell has an interval."""
     known = cells.dropna(subset=["low", "high"])
     if known.empty:
         return []
     verb = "change" if " and " in arms else "changes"
     where = widest(known, "operation")
-    return [f"{arms} {verb} {whose} by {bound(known)} in every single cell{where}"]
+    return [f"{arms} {verb} {times} by {bound(known)} in every single cell{where}"]
 
 
-def _counted(cells: pd.DataFrame, whose: str) -> list[str]:
+def _counted(cells: pd.DataFrame, caller: str) -> list[str]:
     """How many cells are as good as without a container, and the farthest in each direction."""
     known = cells.dropna(subset=["low", "high"])
     if known.empty:
         return []
     alike = int((known["verdict"] == Verdict.EQUIVALENT).sum())
-    texts = [f"Of cells of {whose}, {alike} of {len(known)} are within ±{100 * EQUIVALENCE:.0f} %"]
+    texts = [f"Of cells of {caller}, {alike} of {len(known)} are within ±{100 * EQUIVALENCE:.0f} %"]
     texts += [
         f"{len(part)} of {len(cells)} are {word}, most of all {_cell(most)}"
         for word, part, most in effects(cells)

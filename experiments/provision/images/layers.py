@@ -111,7 +111,7 @@ def of_mount(mountinfo: str, count: int) -> list[Path]:
         kind, _, options = after.split(" ", 2)
         if before.split(" ")[4] != "/":
             continue
-        lower = [each for each in options.split(",") if each.startswith("lowerdir=")]
+        lower = [option for option in options.split(",") if option.startswith("lowerdir=")]
         if kind == "overlay" and lower:
             return [*map(Path, lower[0].removeprefix("lowerdir=").split(":"))][-count:]
         raise Unshared(f"the engine mounts its containers' files by {kind}, which is no overlay")

@@ -11,8 +11,8 @@ from experiments.results import local_names
 from experiments.results.local_names import Replacing
 
 NAMES = {
-    "RESULTS": ["/work/hbm/results/one"],
-    "CHECKOUT": ["/work/hbm", "/mnt/disk/hbm"],
+    "RESULTS": ["/scratch/hbm/results/one"],
+    "CHECKOUT": ["/scratch/hbm", "/mnt/disk/hbm"],
     "HOME": ["/home/alice"],
     "USER": ["alice"],
     "HOST": ["node7.cluster.example", "node7"],
@@ -27,10 +27,10 @@ def replaced(values: dict[str, Any]) -> Any:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("PATH=/work/hbm/.venv/bin:/usr/bin", "PATH=CHECKOUT/.venv/bin:/usr/bin"),
+        ("PATH=/scratch/hbm/.venv/bin:/usr/bin", "PATH=CHECKOUT/.venv/bin:/usr/bin"),
         ("-I/mnt/disk/hbm/include", "-ICHECKOUT/include"),
-        ("/work/hbm/results/one/incoming/0001-host", "RESULTS/incoming/0001-host"),
-        ("/work/hbm2/x", "/work/hbm2/x"),
+        ("/scratch/hbm/results/one/incoming/0001-host", "RESULTS/incoming/0001-host"),
+        ("/scratch/hbm2/x", "/scratch/hbm2/x"),
         (
             "[node7:812:0] of alice_1000 on node7.cluster.example",
             "[HOST:812:0] of USER_1000 on HOST",
@@ -54,9 +54,9 @@ def test_other_folders_of_a_command_keep_their_last_part() -> None:
 
 
 def test_a_users_name_that_is_also_a_word_of_the_experiment_stays_there() -> None:
-    names = Replacing({"USER": ["bcast"], "CHECKOUT": ["/work/hbm"]})
+    names = Replacing({"USER": ["bcast"], "CHECKOUT": ["/scratch/hbm"]})
     values = {
-        "experiment": {"factors": {"operations": ["bcast"]}, "title": "of /work/hbm/x"},
+        "experiment": {"factors": {"operations": ["bcast"]}, "title": "of /scratch/hbm/x"},
         "reason": "bcast may not write",
     }
     text = names.content("campaign.json", json.dumps(values).encode())
