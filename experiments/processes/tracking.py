@@ -116,9 +116,10 @@ def marked(mark: str) -> set[str]:
 def terminate_marked(mark: str, patience: float) -> int:
     """Send SIGTERM to every process with the mark and wait; the number of processes.
 
-    On SIGTERM a launcher removes its folder below /tmp.
+    On SIGTERM a launcher removes its folder below /tmp. A process that executes a new program
+    shows no environment for a moment, so there are two looks.
     """
-    found = marked(mark)
+    found = marked(mark) | _marked_later(mark)
     signal_and_wait(found, signal.SIGTERM, patience)
     return len(found)
 

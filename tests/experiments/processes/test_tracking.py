@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,6 +42,22 @@ def test_a_mark_of_this_user_is_found_and_ended() -> None:
         assert tracking.marked(tracking.own_mark()) >= tracking.marked(mark)
         tracking.end_marked(mark)
         assert process.wait(5)
+
+
+def test_a_program_that_has_just_begun_is_asked_to_end_before_it_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mark, looks, look = tracking.new_mark(), [0], tracking.marked
+
+    def later(wanted: str) -> set[str]:
+        """Its environment is empty at the first look, as it is while a program is executed."""
+        looks[0] += 1
+        return look(wanted) if looks[0] > 1 else set()
+
+    monkeypatch.setattr(tracking, "marked", later)
+    with carrier([*CARRIER], **{tracking.MARK: mark}) as process:
+        assert tracking.terminate_marked(mark, 2.0) == 1
+        assert process.wait(5) == -signal.SIGTERM
 
 
 def test_a_mark_has_a_secret_that_each_process_draws_anew() -> None:
