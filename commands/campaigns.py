@@ -8,7 +8,7 @@ from pathlib import Path
 from commands import clusters
 from commands.flags import whole_number
 from commands.folders import new_figures, new_results, newest, writable
-from commands.stored import draw, write_report
+from commands.stored import draw_and_report
 from experiments.catalogue import spec
 from experiments.cluster import allocation, sites
 from experiments.console.output import print_text
@@ -33,8 +33,7 @@ def paper(yes: bool, out: str, figures: str) -> None:
     for failure in campaign.run(spec.load("quick"), request, stages):
         stages.say(failure)
     with stages.stage("figures"):
-        draw(request.out, target)
-        page = write_report(request.out, target)
+        page = draw_and_report(request.out, target)
     stages.say(stages.summary())
     print_text(page)
 

@@ -4,6 +4,8 @@ Imports pandas, matplotlib and docker in the functions that need them: that take
 the other tasks need not pay.
 """
 
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from commands.flags import check_choice
@@ -28,6 +30,14 @@ def write_report(folder: Path, out: Path) -> Path:
     from plots.html.report import report
 
     return report(folder, out)
+
+
+def draw_and_report(folder: Path, out: Path) -> Path:
+    """A campaign's figures, tables and page into a folder, drawn on two cores; the page."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as beside:
+        page = beside.submit(write_report, folder, out)
+        draw(folder, out)
+        return page.result()
 
 
 def plot(results: str | None, out: str, formats: str) -> None:
@@ -64,9 +74,9 @@ def archive(results: str | None, out: str, data_only: bool) -> None:
         if data_only:
             return
         with stages.stage("figures"):
-            draw(stored, figures)
-            if (stored / "campaign.json").is_file():  # a bench has no page
-                write_report(stored, figures)
+            # a bench has no page
+            made = draw_and_report if (stored / "campaign.json").is_file() else draw
+            made(stored, figures)
 
     with stages.stage("archive", spinner=False):
         digest = archives.archive(folder, drawn, target, stages.say)

@@ -26,7 +26,7 @@ from plots.figures.models.fitted import fitted
 from plots.figures.models.hosts import more_hosts
 from plots.figures.placement import placement
 from plots.figures.speedup import speedup
-from plots.figures.systems import systems
+from plots.figures.systems import others, systems
 from plots.figures.times import times
 from plots.figures.wires import wires
 from plots.figures.workloads import workloads
@@ -40,6 +40,7 @@ FORMATS = ("pdf", "svg", "png")
 Figures = Mapping[str, Callable[[Findings], Sequence[Drawing | Skipped]]]
 TIMED: Figures = {
     "workloads": workloads,
+    "others": others,
     "times": times,
     "speedup": speedup,
     "placement": placement,

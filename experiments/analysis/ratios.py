@@ -82,9 +82,7 @@ def paired_ratio(
     return _corrected(pd.DataFrame(rows, columns=columns), [key for key in keys if key != "bytes"])
 
 
-def group_ratio(
-    cells: pd.DataFrame, column: str, numerator: str, denominator: str, by: Sequence[str]
-) -> pd.DataFrame:
+def group_ratio(paired: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """One ratio for each group of cells, as paired_ratio() gives one for each cell.
 
     Within a block the group's ratio is the median over its cells; the blocks then give median,
@@ -92,18 +90,15 @@ def group_ratio(
     that every block's median is over the same cells.
 
     Args:
-        cells, column, numerator, denominator: as paired_ratio's.
+        paired: what paired_ratio() gives.
         by: what names a group: "operation", "transport", or any others of the keys of a ratio.
 
     Returns:
         One row per combination of `by` with RATIO and cells, the number of those that it is of.
     """
-    keys, ratios = _pairs(cells, column, numerator, denominator, "median_s")
     rows: list[dict[str, Any]] = []
-    for values, group in ratios.groupby(list(by), sort=True, observed=True):
-        wide = group.pivot(
-            index=[key for key in keys if key not in by], columns="pair", values="ratio"
-        ).dropna()
+    for values, group in paired.groupby(list(by), sort=True, observed=True):
+        wide = pd.DataFrame([*group["of_block"]]).sort_index(axis=1).dropna()
         middles = wide.median(axis=0).dropna()
         rows.append(
             dict(zip(by, values, strict=True))
@@ -288,11 +283,13 @@ def _company(frame: pd.DataFrame, column: str) -> "pd.Series[str]":
 
 def _corrected(frame: pd.DataFrame, series: list[str]) -> pd.DataFrame:
     """With p_holm and least_p_holm, each series a family of its own."""
-    for _, group in frame.groupby(series, sort=False, observed=True):
-        least = int(group["p"].notna().sum()) * least_p(int(group["blocks"].max()))
-        frame.loc[group.index, "p_holm"] = holm(group["p"].to_numpy(dtype=float))
-        frame.loc[group.index, "least_p_holm"] = min(1.0, least) if least else np.nan
-    return frame
+    p, blocks = frame["p"].to_numpy(dtype=float), frame["blocks"].to_numpy(dtype=float)
+    corrected, reachable = np.full((2, len(frame)), np.nan)
+    for places in frame.groupby(series, sort=False, observed=True).indices.values():
+        least = int(np.isfinite(p[places]).sum()) * least_p(int(blocks[places].max()))
+        corrected[places] = holm(p[places])
+        reachable[places] = min(1.0, least) if least else np.nan
+    return frame.assign(p_holm=corrected, least_p_holm=reachable)
 
 
 @dataclass(frozen=True)
@@ -366,7 +363,7 @@ def verdicts(frame: pd.DataFrame) -> list[str]:
     return [str(verdict(low, high, floor, joint)) for low, high, floor, *joint in ends]
 
 
-def group_floor(cells: pd.DataFrame, by: Sequence[str]) -> float:
-    """The floor of ratios of groups; NaN where the A/A pair has fewer than LEAST_CELLS groups."""
-    ratios = group_ratio(cells, "arm", TWIN, HOST, by)["ratio"].to_numpy(dtype=float)
+def group_floor(twins: pd.DataFrame, by: Sequence[str]) -> float:
+    """The floor of ratios of groups; NaN where the A/A pair `twins` has fewer than LEAST_CELLS."""
+    ratios = group_ratio(twins, by)["ratio"].to_numpy(dtype=float)
     return tolerance(np.abs(ratios - 1), LEAST_CELLS).value

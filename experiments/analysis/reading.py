@@ -166,6 +166,7 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
     for cell in measured:
         times = samples[cell["samples"]][cell["warmup"] :].max(axis=1)
         middle = median_interval(times)
+        p95, p99 = np.quantile(times, (0.95, 0.99)).tolist()
         bound = bounding.get(_memory(cell), np.nan)
         if cell["operation"] not in WORKLOADS:
             bound = least_seconds(cell["operation"], asked["ranks"], bound)
@@ -178,8 +179,8 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
             "median_s": middle.value,
             "low_s": middle.low,
             "high_s": middle.high,
-            "p95_s": float(np.quantile(times, 0.95)),
-            "p99_s": float(np.quantile(times, 0.99)) if times.size >= 100 else np.nan,
+            "p95_s": p95,
+            "p99_s": p99 if times.size >= 100 else np.nan,
             "min_s": float(times.min()),
             "skew_s": _skew(cell, samples),
             "bound_s": bound,

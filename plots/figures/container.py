@@ -37,8 +37,8 @@ from plots.layout.style import BAND, INK, KINDS, MUTED, PAPER, TRANSPORTS, look
 
 NAME = "container"
 TITLE = "Cost of a container"
-MOST_INCHES = 8.3
-"""Height of the panels; as much as a page of a paper holds."""
+MOST_INCHES = 6.4
+"""Height of the panels: as much as the screen of a laptop holds, in letters that can be read."""
 MOST_OPERATIONS = 3
 MOST_CAVEATS = 2
 

@@ -23,13 +23,13 @@ from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet, wra
 from plots.layout.labels import EMULATED, arm_name, bytes_text, mpi_name, ranks_text
 from plots.layout.style import (
     ALERT,
-    COLUMN_INCHES,
     GRID,
     INK,
     KINDS,
     MUTED,
     PAPER,
     look,
+    page_inches,
     text_points,
 )
 
@@ -100,7 +100,7 @@ def _drawing(page_map: PageMap, part: str, machine: str, others: Sequence[PageMa
         below=0.02,
         shared=False,
     )
-    width = COLUMN_INCHES - left - 0.1
+    width = page_inches() - left - 0.1
     first, *rest = page.flat()
     placed = enumerate(page_map.cpus)
     cpus = {(page_map.node_of(rank), rank): (1.0, str(cpu)) for rank, cpu in placed}
@@ -132,7 +132,7 @@ def _lines(panel: Panel) -> list[str]:
     where = placement_text.alike(panel)
     words = [where] if where else []
     words += [placement_text.summary(panel), *placement_text.splits(panel)]
-    inches = COLUMN_INCHES - 0.16
+    inches = page_inches() - 0.16
     return [line for text in words for line in wrap(text, inches, text_points())]
 
 
@@ -161,7 +161,7 @@ def _panel(axes: Axes, panel: Panel, page_map: PageMap, width: float) -> None:
     for number, text in enumerate(lines):
         axes.annotate(
             text,
-            (0.06 / COLUMN_INCHES, number + 0.5 - len(lines)),
+            (0.06 / page_inches(), number + 0.5 - len(lines)),
             xycoords=("figure fraction", "data"),
             va="center_baseline",
             color=ALERT if strays else MUTED,

@@ -1,7 +1,13 @@
-"""Figure 9: how much longer other ways take to do what one of this library's systems does."""
+"""How much longer other ways take than this library's own: collectives and systems.
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import at, in_order, of_first_arm
+Collectives are the first figure of README and of a report's answers, to be read at a glance: their
+panels are beside each other and share an axis. A system has a panel of the whole width.
+"""
+
+import pandas as pd
+
+from experiments.analysis.findings.campaign import BASELINE, Findings
+from experiments.analysis.findings.selection import at, in_order, of_first_arm, usual
 from experiments.model.workloads import CONTENDERS, WORKLOADS
 from plots.figures.panels.facets import Part, parts
 from plots.figures.panels.marks import (
@@ -14,35 +20,57 @@ from plots.figures.panels.marks import (
     series_handles,
     size_axis,
 )
-from plots.layout.figure_layout import Drawing, Skipped, sheet
+from plots.layout.figure_layout import Drawing, Page, Skipped, sheet
 from plots.layout.labels import (
+    OPERATIONS,
     arm_name,
     operation_name,
     ranks_text,
     ratios_in_words,
     transport_name,
 )
-from plots.layout.style import MUTED, series
+from plots.layout.style import MUTED, TRANSPORTS, is_printed, series
 
 NAME = "systems"
 TITLE = "Other ways beside"
+OTHERS = "others"
+OTHERS_TITLE = "Times as long as"
+MOST_BESIDE = 4
+"""Panels beside each other on a screen; more operations have a row each, as in print."""
 
 
 def systems(found: Findings) -> list[Drawing | Skipped]:
     """One drawing per MPI and rank count, of the host or the first arm: a panel per workload."""
-    return [_drawing(part, found.ours) for part in parts(of_first_arm(found.systems))]
+    return [
+        _drawing(part, NAME, f"{TITLE} {transport_name(found.ours)}", found.ours)
+        for part in parts(of_first_arm(found.systems))
+    ]
 
 
-def _drawing(part: Part, ours: str) -> Drawing:
+def others(found: Findings) -> list[Drawing | Skipped]:
+    """The same of collectives: a panel per operation, beside each other where these are few."""
+    frame = found.transports
+    if not frame.empty:
+        frame = frame[~frame["operation"].isin(WORKLOADS)]
+        frame = usual(at(of_first_arm(frame), kind=BASELINE))
+    return [
+        _drawing(part, OTHERS, f"{OTHERS_TITLE} {transport_name(found.ours)}", found.ours)
+        for part in parts(frame)
+    ]
+
+
+def _drawing(part: Part, topic: str, heading: str, ours: str) -> Drawing:
     frame = part.frame
-    workloads = in_order(frame["operation"], WORKLOADS)
-    contenders = in_order(frame["transport"], CONTENDERS)
-    low, high = ratio_ends(frame[["ratio", "low", "high"]])
+    operations = in_order(frame["operation"], (*WORKLOADS, *OPERATIONS))
+    heads = [operation_name(operation) for operation in operations]
+    contenders = in_order(frame["transport"], (*CONTENDERS, *TRANSPORTS))
+    beside = topic == OTHERS and len(operations) <= MOST_BESIDE and not is_printed()
     page = sheet(
-        f"{TITLE} {transport_name(ours)}, {ranks_text(part.ranks)}",
+        f"{heading}, {ranks_text(part.ranks)}",
         of=frame,
-        panel_height=1.0,
-        row_heads=[operation_name(name) for name in workloads],
+        panel_height=1.5 if beside else 1.0,
+        column_heads=heads if beside else (),
+        row_heads=() if beside else heads,
         legend=series_handles(map(transport_name, contenders)),
         notes=[
             f"Time over that of {ours}, {arm_name(frame['arm'].iloc[0])}: median over paired "
@@ -51,21 +79,25 @@ def _drawing(part: Part, ours: str) -> Drawing:
         ],
         left=0.42,
     )
-    ratio_scale(page.panels[0][0], low, high, ratio_ticks(low, high))
-    for axes, workload in zip(page.flat(), workloads, strict=True):
-        axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
-        for number, name in enumerate(contenders):
-            mine = at(frame, operation=workload, transport=name)
-            shift = dodge(number, len(contenders))
-            points(axes, mine, "ratio", series(number), shift=shift)
-    size_axis(page, frame["bytes"], 6, "bytes")
+    _draw(page, frame, operations, contenders)
+    size_axis(page, frame["bytes"], 3 if beside else 6, "bytes per rank")
     return Drawing(
-        NAME,
+        topic,
         part.name,
-        f"{TITLE} {ours}{part.where}",
+        f"{heading}{part.where}",
         f"Time with the way named over time with {ours}, paired turn by turn; median over blocks "
         "with its exact 95 % interval. Both axes are logarithmic; lines connect sizes only.",
         f"Line charts of the time of other ways over that of {ours} against bytes{part.where}: "
         + ratios_in_words(frame, "operation", "bytes", "transport"),
         page,
     )
+
+
+def _draw(page: Page, frame: pd.DataFrame, operations: list[str], contenders: list[str]) -> None:
+    low, high = ratio_ends(frame[["ratio", "low", "high"]])
+    ratio_scale(page.panels[0][0], low, high, ratio_ticks(low, high))
+    for axes, operation in zip(page.flat(), operations, strict=True):
+        axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
+        for number, name in enumerate(contenders):
+            mine = at(frame, operation=operation, transport=name)
+            points(axes, mine, "ratio", series(number), shift=dodge(number, len(contenders)))

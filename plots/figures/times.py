@@ -23,7 +23,7 @@ from plots.figures.panels.marks import (
 )
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import OPERATIONS, bytes_text, operation_name, ranks_text, short_arm
-from plots.layout.style import BOUND_LINE, KINDS, TRANSPORTS, look, stroke
+from plots.layout.style import BOUND_LINE, KINDS, TRANSPORTS, is_printed, look, stroke
 
 NAME = "times"
 TITLE = "Time against message size"
@@ -65,7 +65,7 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
     page = sheet(
         f"Time per operation, {ranks_text(part.ranks)}",
         of=frame,
-        panel_height=1.5,
+        panel_height=1.5 if is_printed() else 1.15,
         column_heads=[short_arm(arm) for arm in columns],
         row_heads=[operation_name(operation) for operation in operations],
         legend=[

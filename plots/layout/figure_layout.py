@@ -1,6 +1,7 @@
-"""A figure's page: heading, warnings, legend, a grid of panels, notes, at one column's width.
+"""A figure's page: heading, warnings, legend, a grid of panels, notes.
 
-Drawn for a paper, heading, details and notes are left to the file of its caption.
+Drawn for a paper, it has a column's width, and heading, details and notes are left to the file of
+its caption. Drawn for a screen it is twice as wide.
 
 Places everything in inches, so that nothing overlaps and nothing depends on a layout engine.
 Knows of what the panels show what all rows have in common.
@@ -27,6 +28,7 @@ from plots.layout.style import (
     INK,
     MUTED,
     is_printed,
+    page_inches,
     text_points,
 )
 
@@ -133,13 +135,15 @@ def sheet(
         column_heads, row_heads: what the panels of a column, and of a row, have in common; one
             column or row, without a head, where there are none.
         legend: handles, each with its label.
+        legend_columns: in print; there are twice as many on a screen.
         alerts: what a reader must not overlook; printed in colour above the panels.
         notes: how to read the marks; small print below the panels.
         shared: whether all panels have the same axes.
     """
     if of is not None:
         details, alerts = labels.setting(of), [*labels.alerts(of), *alerts]
-    printed = is_printed()
+    printed, width = is_printed(), page_inches()
+    legend_columns *= round(width / COLUMN_INCHES)
     rows, columns = len(row_heads) or 1, len(column_heads) or 1
     title = _Text([heading], color=INK, bold=True, points=HEAD_POINTS, pitch=0.155)
     words = [] if printed else [title, _Text([details], color=MUTED)]
@@ -153,7 +157,7 @@ def sheet(
     heights = [panel_height] * rows if isinstance(panel_height, float) else list(panel_height)
     height = top + sum(heights) + (rows - 1) * row_gap + bottom
 
-    figure = Page(figsize=(COLUMN_INCHES, height))
+    figure = Page(figsize=(width, height))
     figure.words, figure.printed = (details, *notes), printed
     y = height - _MARGIN
     for block in above:
@@ -179,8 +183,8 @@ def _panels(
     spec = page.add_gridspec(
         len(heights),
         columns,
-        left=left / COLUMN_INCHES,
-        right=1 - 0.1 / COLUMN_INCHES,
+        left=left / page.get_figwidth(),
+        right=1 - 0.1 / page.get_figwidth(),
         top=1 - top / page.get_figheight(),
         bottom=bottom / page.get_figheight(),
         hspace=row_gap * len(heights) / sum(heights),
@@ -198,7 +202,7 @@ def _draw_heads(page: Page, of_columns: Sequence[str], of_rows: Sequence[str]) -
     for row, text in zip(page.panels, of_rows, strict=False):
         row[0].annotate(
             text,
-            (_MARGIN / COLUMN_INCHES, 1),
+            (_MARGIN / page.get_figwidth(), 1),
             xycoords=("figure fraction", "axes fraction"),
             xytext=(0, 3.5),
             textcoords="offset points",
@@ -230,7 +234,7 @@ class _Text:
             pitch, gap: inches from line to line, and above the first.
         """
         size = points or text_points()
-        inner = COLUMN_INCHES - 2 * _MARGIN
+        inner = page_inches() - 2 * _MARGIN
         self.lines = [line for text in paragraphs for line in wrap(text, inner, size, bold=bold)]
         self.look = {"color": color, "size": size, "weight": "bold" if bold else "normal"}
         self.pitch, self.gap = pitch, gap
@@ -238,7 +242,7 @@ class _Text:
 
     def draw(self, figure: Figure, y: float) -> float:
         """Draw from y inches downwards; return the y below."""
-        x, height = _MARGIN / COLUMN_INCHES, figure.get_figheight()
+        x, height = _MARGIN / figure.get_figwidth(), figure.get_figheight()
         for number, line in enumerate(self.lines):
             down = self.gap + self.pitch * number
             figure.text(x, (y - down) / height, line, va="top", ha="left", **self.look)  # type: ignore[arg-type]
@@ -250,7 +254,7 @@ def _draw_legend(figure: Figure, handles: Sequence[Artist], columns: int, y: flo
     figure.legend(
         handles=handles,
         loc="upper left",
-        bbox_to_anchor=(_MARGIN / COLUMN_INCHES, y / figure.get_figheight()),
+        bbox_to_anchor=(_MARGIN / figure.get_figwidth(), y / figure.get_figheight()),
         ncols=columns,
         borderaxespad=0.0,
         borderpad=0.0,

@@ -14,7 +14,9 @@ from typing import Any
 import matplotlib.style
 
 COLUMN_INCHES = 3.4
-"""Width of one column of a two-column paper; every figure is drawn at this width."""
+"""Width of one column of a two-column paper, of figures that are drawn for one."""
+SCREEN_INCHES = 2 * COLUMN_INCHES
+"""Width of figures that are drawn for a page: beside each other, panels need less height."""
 
 TEXT_POINTS = 7.0
 HEAD_POINTS = 8.5
@@ -189,6 +191,11 @@ def style(*, printed: bool = False) -> AbstractContextManager[None]:
         printed: for a paper, where a caption below the figure has the words; else for a page.
     """
     return matplotlib.style.context(["default", _SETTINGS | (_PRINTED if printed else {})])
+
+
+def page_inches() -> float:
+    """Width of figures that are drawn now."""
+    return COLUMN_INCHES if is_printed() else SCREEN_INCHES
 
 
 def text_points() -> float:

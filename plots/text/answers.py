@@ -102,7 +102,7 @@ def _asked(found: Findings) -> Iterator[Answer]:
         question = f"How near does {transport} come to what the links allow?"
         points = wire.best_flat(found) if transport == found.ours else ()
         yield Answer(question, sentence, points=points, figure=NEAR)
-    topic = times.NAME if found.systems.empty else systems.NAME
+    topic = systems.OTHERS if found.systems.empty else systems.NAME
     for transport in in_order(found.transports.get("transport", []), (*TRANSPORTS, *CONTENDERS)):
         question = f"How much slower than {found.ours} is {transport}?"
         yield Answer(question, _transport(found, transport), figure=topic)

@@ -18,7 +18,7 @@ from tests.native.compiling import CORE, tool_at
 SOURCES = compiling.CORE_SOURCES
 HEADERS = sorted([*CORE.glob("*.h"), *CORE.glob("*/*.h")])
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-FLAGS = (*compiling.FLAGS, "-O1", "-DHBM_ONE_CLONE", "-c")
+FLAGS = (*compiling.FLAGS, "-O0", "-DHBM_ONE_CLONE", "-c")
 
 
 def _includes() -> Iterator[tuple[str, str]]:

@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from plots.layout.style import COLUMN_INCHES, TEXT_POINTS
+from plots.layout.style import TEXT_POINTS, page_inches
 
 OVERLAP = 3  # pixels at 300 dpi: under a hair
 
 
 def check_words(figure: Figure) -> None:
     """Lay a figure out at the resolution of its PNG, and fail where it cannot be read."""
-    assert figure.get_size_inches()[0] == COLUMN_INCHES
+    assert figure.get_figwidth() == page_inches()
     figure.set_dpi(300)
     figure.draw_without_rendering()
     words, page = list(_words(figure)), figure.bbox

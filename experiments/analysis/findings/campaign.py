@@ -5,6 +5,7 @@ Knows what a campaign asked for, what it found and what it could not measure.
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 
 import pandas as pd
 
@@ -18,7 +19,7 @@ from experiments.analysis.findings.wires import wires as wires_of
 from experiments.analysis.ratios import (
     Floors,
     company_ratio,
-    floors,
+    floors_of,
     group_floor,
     group_ratio,
     jointly,
@@ -140,7 +141,7 @@ class Findings:
         systems = [name for name in WORKLOADS if name not in COMPUTING]
         return self.transports[self.transports["operation"].isin(systems)]
 
-    @property
+    @cached_property
     def ours(self) -> str:
         """The transport that others are held against."""
         return _ours(self.times)
@@ -179,19 +180,24 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
     """What launch medians alone show (columns as experiments.analysis.reading.COLUMNS)."""
     arms = cells[cells["arm"] != TWIN]
     ours = arms[~arms["arm"].isin((REFERENCE, *BASELINES))]
-    noise, contained = floors(cells), container_arms(ours)
+    contained = container_arms(ours)
     by = [name for name in FACTORS if name not in (*CONTAINER, "bytes")]
-    of_groups = group_floor(cells, by)
+
+    @cache
+    def paired(above: str, below: str, value: str = "median_s") -> pd.DataFrame:
+        return paired_ratio(cells, "arm", above, below, value)
+
+    noise, of_groups = floors_of(paired(TWIN, HOST)), group_floor(paired(TWIN, HOST), by)
 
     def over(below: str, value: str = "median_s") -> list[pd.DataFrame]:
         return [
-            paired_ratio(cells, "arm", arm, below, value).assign(**_container(ours, arm))
+            paired(arm, below, value).assign(**_container(ours, arm))
             for arm in contained
             if arm != below
         ]
 
     def grouped(above: str, below: str) -> pd.DataFrame:
-        found = group_ratio(cells, "arm", above, below, by)
+        found = group_ratio(paired(above, below), by)
         return found.assign(**_container(ours, above), floor=of_groups)
 
     base = USERLAND if USERLAND in contained else HOST
@@ -204,9 +210,7 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
         return _on(machines, _judged(frames, held))
 
     containers, isolation = judged(over(HOST)), judged(over(USERLAND))
-    of_steps = judged(
-        [paired_ratio(cells, "arm", *sides).assign(**labels) for sides, labels in steps]
-    )
+    of_steps = judged([paired(*sides).assign(**labels) for sides, labels in steps])
     return Findings(
         times=_on(machines, over_launches(arms)),
         speedups=judged(_speedups(ours)),
@@ -218,7 +222,7 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
         ),
         containers=containers,
         isolation=isolation,
-        tails=judged(over(base, "p99_s"), floors(cells, "p99_s")),
+        tails=judged(over(base, "p99_s"), floors_of(paired(TWIN, HOST, "p99_s"))),
         groups=_with_widest(judged([grouped(arm, HOST) for arm in contained]), containers),
         steps=of_steps,
         whole_steps=_with_widest(
@@ -228,7 +232,7 @@ def from_cells(cells: pd.DataFrame, *, blocks: int, missing: dict[str, str]) -> 
         gloo=judged(_transports(ours, [GLOO] if own != TORCH else [], TORCH)),
         python=judged([_python(arms)]),
         baselines=judged(_baselines(arms)),
-        twins=judged([paired_ratio(cells, "arm", TWIN, HOST)]),
+        twins=judged([paired(TWIN, HOST)]),
         floors=noise,
         blocks=blocks,
         unmeasured=missing,
@@ -257,10 +261,10 @@ def _transports(ours: pd.DataFrame, others: list[str], own: str) -> list[pd.Data
 
 def _ours(cells: pd.DataFrame) -> str:
     """This library's among the transports of a campaign: a workload's own, or the first."""
+    operations, present = set(cells["operation"].unique()), set(cells["transport"].unique())
     for name in WORKLOADS:
-        if name in set(cells["operation"]):
+        if name in operations:
             return WORKLOADS[name].contenders[0]
-    present = set(cells["transport"])
     return next((name for name in (OURS, BETWEEN_HOSTS, TORCH) if name in present), OURS)
 
 

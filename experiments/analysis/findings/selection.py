@@ -68,7 +68,7 @@ def emulated(frame: pd.DataFrame) -> bool:
 
 def in_order(values: Iterable[str], order: Iterable[str]) -> list[str]:
     """The distinct values, known ones first and in the order given, then the others sorted."""
-    known = list(order)
+    known = list(dict.fromkeys(order))
     present = set(values)
     return [v for v in known if v in present] + sorted(present - set(known))
 

@@ -211,8 +211,9 @@ def ratio_ticks(low: float, high: float) -> list[float]:
         inside = [tick for tick in ticks if low <= tick <= high]
         if high <= 1.3 * inside[-1] and low >= inside[0] / 1.5:
             return inside
-    decades = (10.0**power for power in range(-4, 5))
-    return [tick for tick in decades if low <= tick <= high]
+    steps = (1, 2, 5) if high <= 100 * low else (1,)
+    every = (step * 10.0**power for power in range(-4, 5) for step in steps)
+    return [tick for tick in every if low <= tick <= high]
 
 
 def even_ticks(span: float) -> list[float]:

@@ -74,5 +74,6 @@ def test_groups_have_a_floor_of_their_own_where_they_are_eight() -> None:
         cells({"host": [1.0] * 6, "host-again": [1.03] * 6}).assign(operation=str(number))
         for number in range(8)
     )
-    assert ratios.group_floor(frame, ["operation"]) == pytest.approx(0.03)
-    assert np.isnan(ratios.group_floor(frame[frame["operation"] != "0"], ["operation"]))
+    twins = ratios.paired_ratio(frame, "arm", "host-again", "host")
+    assert ratios.group_floor(twins, ["operation"]) == pytest.approx(0.03)
+    assert np.isnan(ratios.group_floor(twins[twins["operation"] != "0"], ["operation"]))

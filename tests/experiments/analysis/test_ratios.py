@@ -142,13 +142,12 @@ def test_p99_is_paired_as_the_launches_have_it() -> None:
 def test_a_groups_ratio_is_over_the_cells_that_every_block_has() -> None:
     whole = cells({"host": [1.0] * 6, "docker": [1.1] * 6})
     torn = cells({"host": [1.0] * 6, "docker": [9.0] * 5}).assign(bytes=2048)
-    found = ratios.group_ratio(
-        pd.concat([whole, torn]), "arm", "docker", "host", ["operation", "transport"]
-    )
+    paired = ratios.paired_ratio(pd.concat([whole, torn]), "arm", "docker", "host")
+    found = ratios.group_ratio(paired, ["operation", "transport"])
     assert found["ratio"].tolist() == pytest.approx([1.1])
     assert found["cells"].tolist() == [1]
     assert found["blocks"].tolist() == [6]
-    none = ratios.group_ratio(whole, "arm", "podman", "host", ["operation"])
+    none = ratios.group_ratio(ratios.paired_ratio(whole, "arm", "podman", "host"), ["operation"])
     assert none.empty
     assert set(none) == {"operation", *ratios.RATIO, "cells"}
 

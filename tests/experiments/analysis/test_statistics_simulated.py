@@ -167,9 +167,7 @@ def test_the_ratio_of_a_group_is_narrower_than_those_of_its_cells_and_right() ->
         for n in range(8)
     )
     cells = ratios.paired_ratio(frame, "arm", "docker", "host")
-    (group,) = ratios.group_ratio(
-        frame, "arm", "docker", "host", ["operation", "transport"]
-    ).itertuples(index=False)
+    (group,) = ratios.group_ratio(cells, ["operation", "transport"]).itertuples(index=False)
     assert (group.operation, group.cells, group.blocks) == ("bcast", 8, 10)
     assert group.low <= 1.10 <= group.high
     assert group.high - group.low < (cells["high"] - cells["low"]).median() / 1.5

@@ -12,9 +12,9 @@ from plots.layout.style import style
 Figure = Callable[[Any], Sequence[Drawing | Skipped]]
 
 
-def drawn(figure: Figure, found: Any) -> list[Drawing]:
+def drawn(figure: Figure, found: Any, *, printed: bool = False) -> list[Drawing]:
     """The drawings of a figure, without what it leaves out."""
-    with style():
+    with style(printed=printed):
         return [each for each in figure(found) if isinstance(each, Drawing)]
 
 

@@ -137,12 +137,12 @@ ONE_EACH = [f"-{name}-{layout}" for name in ("direct", "mpi") for layout in LAYO
 @pytest.mark.parametrize(
     ("other", "sizes", "endings"),
     [
-        ("mpi", 5, ["-direct", "-mpi"]),
-        ("mpi-private", 5, ["-direct", "-mpi-private"]),  # has no look of its own
-        ("mpi", 15, ONE_EACH),
+        ("mpi", 3, ["-direct", "-mpi"]),
+        ("mpi-private", 3, ["-direct", "-mpi-private"]),  # has no look of its own
+        ("mpi", 10, ONE_EACH),
     ],
 )
-def test_what_is_more_than_a_page_is_drawn_on_several(
+def test_what_is_more_than_a_screen_is_drawn_on_several(
     other: str, sizes: int, endings: list[str]
 ) -> None:
     found = find(
@@ -156,7 +156,7 @@ def test_what_is_more_than_a_page_is_drawn_on_several(
     every = drawn(container, found)
     assert [each.name for each in every] == [f"container{end}-2-ranks" for end in endings]
     for each in every:
-        assert each.figure.get_size_inches()[1] < 10
+        assert each.figure.get_size_inches()[1] < 8
 
 
 def test_more_operations_than_fit_side_by_side_go_on_another_drawing() -> None:

@@ -6,12 +6,12 @@ import pytest
 
 from plots.documentation import MEASURED
 from plots.draw import drawings
-from plots.figures.systems import systems
+from plots.figures.systems import others, systems
 from plots.layout.figure_layout import Drawing
 from plots.tables.results import tables
 from plots.text.answers import answers
 from tests.campaigns import find
-from tests.plots.figures.reading import only
+from tests.plots.figures.reading import drawn, only
 
 PUSHES: dict[str, Any] = {
     "operations": ("tensor_push",),
@@ -30,6 +30,26 @@ def test_a_line_for_each_other_way_shows_its_time_over_that_of_ours() -> None:
     assert len(joined) == host["transport"].nunique() == 2
     shown = sorted(float(value) for line in joined for value in line.get_ydata())
     assert shown == pytest.approx(sorted(host["ratio"]))
+
+
+@pytest.mark.parametrize(("printed", "rows"), [(False, 1), (True, 3)])
+def test_other_ways_to_do_a_collective_are_beside_each_other_on_a_screen(
+    printed: bool, rows: int
+) -> None:
+    found = find()
+    (drawing,) = drawn(others, found, printed=printed)
+    panels = drawing.figure.panels
+    assert (len(panels), len(panels[0])) == (rows, 3 // rows)
+    host = found.transports[found.transports["arm"] == "host"]
+    regular = host[host["kind"] == "regular"]
+    joined = [
+        line
+        for axes in drawing.figure.flat()
+        for line in axes.lines[1:]  # after that at 1
+        if line.get_linestyle() != "None"
+    ]
+    shown = sorted(float(value) for line in joined for value in line.get_ydata())
+    assert shown == pytest.approx(sorted(regular["ratio"]))
 
 
 def test_systems_are_in_the_tables_answers_and_rows_of_pages() -> None:

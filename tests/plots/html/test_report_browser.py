@@ -51,11 +51,24 @@ def test_nothing_is_loaded_but_the_page_itself(page: Any, address: str) -> None:
 
 def test_every_figure_has_size_and_a_name(page: WebDriver) -> None:
     figures = page.find_elements(By.CSS_SELECTOR, "figure svg")
-    assert len(figures) == 3
+    assert len(figures) == 4
     for figure in figures:
         assert figure.size["width"] > 300 and figure.size["height"] > 200
         assert figure.accessible_name
         assert figure.aria_role in ("img", "image")
+
+
+@pytest.mark.parametrize("width", [400, 1200, 1900])
+def test_a_screen_holds_each_figure_and_its_words_are_below_it(page: WebDriver, width: int) -> None:
+    resize(page, width)
+    for figure in page.find_elements(By.CSS_SELECTOR, "figure"):
+        drawing, words = (
+            figure.find_element(By.CSS_SELECTOR, selector).rect
+            for selector in ("svg", "figcaption")
+        )
+        assert 200 < drawing["height"] <= 900  # the window's
+        assert words["y"] >= drawing["y"] + drawing["height"]
+        assert drawing["width"] >= min(width - 100, 500)  # narrower, its words are too small
 
 
 @pytest.mark.parametrize("width", [400, 1400])

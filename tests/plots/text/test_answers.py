@@ -43,7 +43,7 @@ def test_each_question_names_the_drawings_that_answer_it() -> None:
     named = {each.question: each.figure for each in answers(found)}
     assert named == {
         "How much faster are collectives in high-bandwidth memory?": "speedup",
-        "How much slower than direct is mpi?": "times",
+        "How much slower than direct is mpi?": "others",
         "What does it cost to spread ranks over nodes?": "placement",
         "What does a distant buffer cost?": "placement",
         "What do the image's files cost without a container: its Python, its libc?": "chain",
