@@ -6,12 +6,13 @@ the core, which mostly compute. All other tests run beside each other, as many a
 and one more, since a test often waits without using a core.
 """
 
+import contextlib
 import importlib.util
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments.model.checkout import ROOT
@@ -61,21 +62,38 @@ def run(wanted: Sequence[Sequence[str]], root: Path = ROOT) -> None:
     """
     failed: list[str] = []
     chosen, environment = False, os.environ | CHEAPER_STARTS
-    for words in wanted:
-        argv = [sys.executable, "-m", *words]
-        code = subprocess.run(argv, cwd=root, env=environment, check=False).returncode
-        tests = words[0] == "pytest"
-        if tests and code == NOTHING_CHOSEN:
-            continue
-        chosen |= tests
-        if code:
-            failed.append(f"test: {' '.join(words)} failed")
-            if not tests:
-                break
+    with _compiling(root, environment) as compiled:
+        for words in wanted:
+            argv, tests = [sys.executable, "-m", *words], words[0] == "pytest"
+            if tests:
+                compiled()
+            code = subprocess.run(argv, cwd=root, env=environment, check=False).returncode
+            if tests and code == NOTHING_CHOSEN:
+                continue
+            chosen |= tests
+            if code:
+                failed.append(f"test: {' '.join(words)} failed")
+                if not tests:
+                    break
     if failed:
         raise ExperimentsError("\n".join(failed))
     if not chosen:
         raise ExperimentsError("test: no test has these marks; see them: pytest --markers")
+
+
+@contextlib.contextmanager
+def _compiling(root: Path, environment: Mapping[str, str]) -> Iterator[Callable[[], object]]:
+    """Compile the tests as pytest does, which takes half a minute, on a core that linters leave.
+
+    Else each worker of pytest does all of it. The function waits for it.
+    """
+    argv = [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
+    nowhere = subprocess.DEVNULL
+    with subprocess.Popen(argv, cwd=root, env=environment, stdout=nowhere, stderr=nowhere) as ahead:
+        try:
+            yield ahead.wait
+        finally:
+            ahead.kill()
 
 
 def ensure_tools(root: Path = ROOT) -> None:

@@ -38,6 +38,7 @@ def drawn(folder: Path, out: Path) -> str:
     return report(folder, out).read_text(encoding="utf-8")
 
 
+@pytest.mark.rare  # pages are tested with the archives of docs/data, of all formats
 def test_the_first_campaigns_of_format_2_are_drawn(stored: Path, tmp_path: Path) -> None:
     def first(values: dict[str, Any]) -> None:
         for part, keys in YOUNGER.items():

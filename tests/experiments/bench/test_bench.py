@@ -152,6 +152,7 @@ def slow_build(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.rare
 def test_another_build_is_measured_in_the_same_ranks(tmp_path: Path) -> None:
     out, tree = tmp_path / "out", slow_build(tmp_path / "old")
     forms = ("--forms", "plain,nonblocking")

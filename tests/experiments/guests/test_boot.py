@@ -48,6 +48,7 @@ def test_a_guest_has_no_network(plain: Guest) -> None:
         assert connection.run("/bin/ls", "/sys/class/net").output.split() == ["lo"]
 
 
+@pytest.mark.rare
 @needs_guest
 def test_its_engine_holds_the_harness_image(plain: Guest) -> None:
     plain.start_engine()

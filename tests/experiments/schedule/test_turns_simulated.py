@@ -122,6 +122,7 @@ def test_a_known_effect_is_found_to_one_per_cent(factor: float) -> None:
             assert set(text) == {Verdict.DIFFERS}
 
 
+@pytest.mark.rare
 def test_an_interval_holds_the_effect_as_often_as_it_says() -> None:
     held = [
         low <= factor <= high

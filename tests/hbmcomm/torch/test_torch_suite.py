@@ -27,7 +27,10 @@ QUICK = {
 }
 """Patterns of names by numbers of ranks."""
 SUITES = [
-    *((ranks, 8, QUICK[ranks]) for ranks in QUICK),
+    *(
+        pytest.param(ranks, 8, QUICK[ranks], marks=[pytest.mark.rare] * (ranks > 3))
+        for ranks in QUICK
+    ),
     *(
         pytest.param(ranks, least, [], marks=pytest.mark.rare, id=f"{ranks}-all")
         for ranks, least in ((2, 90), (3, 110), (4, 110))

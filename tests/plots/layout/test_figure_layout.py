@@ -78,7 +78,7 @@ CAMPAIGNS: dict[str, dict[str, Any]] = {
 }
 
 
-PRINTED = ("emulated machine", "the paper's")
+PRINTED = ("emulated machine", "quick", "the paper's")
 """Drawn once more as for a paper."""
 LARGE = ("hundreds of cells", "many containers and MPIs", "the paper's")
 """CI leaves these out: half a minute each."""
@@ -91,8 +91,9 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
 @pytest.mark.parametrize(
     ("name", "printed"),
     [
-        *(pytest.param(name, False, marks=_marks(name)) for name in sorted(CAMPAIGNS)),
-        *((name, True) for name in PRINTED),
+        pytest.param(name, printed, marks=_marks(name))
+        for printed, names in ((False, sorted(CAMPAIGNS)), (True, PRINTED))
+        for name in names
     ],
 )
 def test_every_word_is_legible_on_the_page_and_on_no_other(name: str, printed: bool) -> None:

@@ -138,6 +138,7 @@ except Exit as ended:
 """The command with a short plan; test_bench.py interrupts one as a user starts it."""
 
 
+@pytest.mark.rare
 @pytest.mark.ranks
 def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path) -> None:
     out = tmp_path / "out"

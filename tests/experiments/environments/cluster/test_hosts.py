@@ -39,7 +39,7 @@ def test_ranks_are_dealt_out_in_blocks_or_in_turn(binding: str, ranks: int, host
         pytest.param(
             "hosts:2x500mbit,hosts-charliecloud:2x500mbit",
             {"host", "host-again", "charliecloud"},
-            marks=pytest.mark.container,
+            marks=[pytest.mark.container, pytest.mark.rare],
         ),
     ],
 )

@@ -58,7 +58,7 @@ def test_groups_of_torch_are_made_where_they_are_asked_for_and_one_may_be_missin
                 found.of(cell, pool)
 
 
-@pytest.mark.parametrize("buffers", ["arena", "numpy"])
+@pytest.mark.parametrize("buffers", ["arena", pytest.param("numpy", marks=pytest.mark.rare)])
 def test_another_build_has_arrays_of_its_own_arena(
     mpirun: Start, tmp_path: Path, buffers: str
 ) -> None:

@@ -65,6 +65,7 @@ def flavour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return next(each for each in MPIS if mpi.prefix(each) != Path(sys.prefix))
 
 
+@pytest.mark.rare
 def test_an_environment_that_pip_cannot_make_ends_in_its_words(
     tmp_path: Path, flavour: str
 ) -> None:

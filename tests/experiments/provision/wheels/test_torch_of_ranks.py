@@ -11,6 +11,7 @@ from experiments.model.errors import Missing
 from experiments.provision.wheels import mpi, torch_of_ranks
 
 
+@pytest.mark.rare
 def test_a_torch_that_pip_cannot_have_is_named_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
