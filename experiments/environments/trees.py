@@ -22,8 +22,23 @@ UNSHARE = ("unshare", "--mount", "--propagation=private")
 FORGOTTEN = ("[!H]*", "H[!B]*")
 """Which of the host's variables ranks in Charliecloud do not see: all, but those that begin with
 HB, among which is the mark by which a driver finds what it started."""
-OVERLAY = 'cd "$1"; mount -t overlay -o "$2" overlay "$3"; cd /'
-"""For a shell with the folder where the layers' names begin, the option of the mount, and where."""
+OVERLAY = 'cd "$1"; mount -t overlay -o "nosuid,nodev,$2" overlay "$3"; cd /'
+"""For a shell with the folder where the layers' names begin, the option of the mount, and where. No
+program of an image gives its user another one, and no device file in it opens a device."""
+IN_SIGHT = Path("/mnt")
+NOBODY = "; ".join(
+    (
+        f"mount -t tmpfs -o nosuid,nodev,mode=755 tmpfs {IN_SIGHT}",
+        f"mkdir {IN_SIGHT}/tree {IN_SIGHT}/launch",
+        f'mount --bind "$1" {IN_SIGHT}/tree',
+        f'mount --bind "$2" {IN_SIGHT}/launch',
+        "user=$3 group=$4",
+        "shift 4",
+        'exec setpriv --reuid="$user" --regid="$group" --clear-groups --no-new-privs "$@"',
+    )
+)
+"""For a shell of root, in a mount namespace, with the tree, the launch's folder, UID, GID and what
+runs: as that user, whom the folders above the two may not let in."""
 ENTER = "; ".join(
     (
         "tree=$1 user=$2",
@@ -31,13 +46,22 @@ ENTER = "; ".join(
         f'mount -t tmpfs -o {TMPFS},mode=1777 tmpfs "$tree/tmp"',
         f'mount --bind "$3" "$tree{FOLDER}"',
         "shift 3",
-        'exec chroot ${user:+--userspec=$user} "$tree" env --ignore-environment --chdir=/tmp '
-        f'{MARK}="${MARK}" "$@"',
+        'exec setpriv --no-new-privs chroot ${user:+--userspec=$user} "$tree" '
+        f'env --ignore-environment --chdir=/tmp {MARK}="${MARK}" "$@"',
     )
 )
 """For a shell with the tree, UID:GID or nothing, the launch's folder, and what runs there, its
 variables first. /tmp is its own and empty: HOME, the working directory and TMPDIR are there, and in
 the machine's, other users put settings of Open MPI and modules of Python."""
+
+
+def as_nobody(tree: Path, folder: Path, uid: int, gid: int) -> tuple[list[str], Path, Path]:
+    """The words with which root starts a program as another user; where that sees the two folders.
+
+    A user namespace hides who runs a container and changes nothing of what that user may do.
+    """
+    words = ["/bin/sh", "-ec", NOBODY, "sh", str(tree), str(folder), str(uid), str(gid)]
+    return [*UNSHARE, *words], IN_SIGHT / "tree", IN_SIGHT / "launch"
 
 
 @dataclass(frozen=True)
@@ -115,7 +139,11 @@ class Charliecloud(Tree):
         """The harness over `folder`, which holds launch.json and is the only thing mounted."""
         ranks, variables = self.harness(launch)
         seen = {**variables, "HOME": "/tmp"}
+        first, tree, place = list[str](), self.tree, folder
+        if self.root:
+            first, tree, place = as_nobody(tree, place, self.machine.uid, self.machine.gid)
         argv = [
+            *first,
             "ch-run",
             *(f"--unset-env={each}" for each in FORGOTTEN),
             "--env-no-expand",
@@ -123,14 +151,14 @@ class Charliecloud(Tree):
             f"--uid={self.machine.uid}",
             f"--gid={self.machine.gid}",
             "--private-tmp",
-            f"--bind={folder}:{FOLDER}",
+            f"--bind={place}:{FOLDER}",
             "--cd=/tmp",
-            str(self.tree),
+            str(tree),
             "--",
             *ranks,
         ]
-        user = {"USER": "hbmcomm"}  # ch-run does not start without one
-        return Process(self.over_layers(argv), user)
+        variables = {"USER": "hbmcomm"}  # ch-run does not start without one
+        return Process(self.over_layers(argv), variables)
 
 
 class Userland(Tree):

@@ -18,7 +18,14 @@ from experiments.environments.process import Command
 from experiments.jobs.execute import MachineGone, execute
 from experiments.jobs.failures import LaunchFailed, failed
 from experiments.model.arms import is_reference
-from experiments.model.environment import APPTAINER, DOCKER, PODMAN, USERLAND, EnvironmentId
+from experiments.model.environment import (
+    APPTAINER,
+    CHARLIECLOUD,
+    DOCKER,
+    PODMAN,
+    USERLAND,
+    EnvironmentId,
+)
 from experiments.model.launch import Cell, Launch
 from experiments.processes import logs
 from experiments.provision import reference_files
@@ -26,7 +33,7 @@ from experiments.results import store
 
 RESUME = "--resume goes on from here"
 """What to do about a launch that failed, as an error message ends."""
-FOREIGN = (USERLAND, DOCKER, PODMAN, APPTAINER)
+FOREIGN = (USERLAND, DOCKER, PODMAN, APPTAINER, CHARLIECLOUD)
 """Environments where ranks run as another user than a driver that is root."""
 STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
 STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start

@@ -1,5 +1,7 @@
 """Charliecloud, Apptainer and chroot for real: the harness over the image's layers or a copy."""
 
+import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +45,7 @@ def mounted(engine: docker.DockerClient, image: Image) -> Layers:
     return layers.of(engine, image)
 
 
-def over(tree: Path | Layers, runtime: type[Tree], root: bool = False) -> Any:
+def over(tree: Path | Layers, runtime: type[Tree], root: bool = passthrough.is_root()) -> Any:
     known = PREFIX, passthrough.cores(), passthrough.machine(), EMULATED, root
     if isinstance(tree, Path):
         return runtime("openmpi", tree, *known)
@@ -71,6 +73,7 @@ def test_ranks_in_charliecloud_see_the_image_and_the_mark_and_nothing_else(
     for name in ("SECRET", "HOSTNAME", "PYTHONPATH"):
         monkeypatch.setenv(name, "of the host")
     (tmp_path / "given").touch()
+    os.chown(tmp_path, *passthrough.owner())
     command = over(tree, Charliecloud).command(small_launch("charliecloud"), tmp_path)
     shown = "env; ls -d /launch/* /work* /home/*; ls /root /tmp; touch /opt/new"
     seen = replace(command, argv=(*command.argv[: command.argv.index("--") + 1], "sh", "-c", shown))
@@ -82,6 +85,38 @@ def test_ranks_in_charliecloud_see_the_image_and_the_mark_and_nothing_else(
     assert "of the host" not in text
     assert "Read-only file system" in text
     assert "USER=" not in text
+
+
+def inside(environment: Any, folder: Path, script: str) -> str:
+    """What a script prints in place of the ranks."""
+    command = environment.command(small_launch("userland"), folder)
+    at = next(n for n, word in enumerate(command.argv) if word == f"{PREFIX}/bin/mpiexec")
+    log = folder / "log"
+    execute(
+        replace(command, argv=(*command.argv[:at], "sh", "-c", script)), log, None, lambda: None
+    )
+    return log.read_text()
+
+
+@pytest.mark.skipif(not passthrough.is_root(), reason="the driver is not root")
+@pytest.mark.parametrize("runtime", [Userland, pytest.param(Charliecloud, marks=needs("ch-run"))])
+def test_roots_ranks_may_do_what_nobody_may(
+    mounted: Layers, tmp_path: Path, runtime: type[Tree]
+) -> None:
+    os.chown(tmp_path, *passthrough.owner())
+    (tmp_path / "secret").write_text("read")
+    (tmp_path / "secret").chmod(0o600)
+    script = f"touch {FOLDER}/mine; cat {FOLDER}/secret; kill -0 {os.getpid()} && echo killed; "
+    script += (
+        "grep NoNewPrivs /proc/self/status; awk '$5 == \"/\" { print $6 }' /proc/self/mountinfo"
+    )
+    shown = inside(over(mounted, runtime), tmp_path, script)
+    assert (tmp_path / "mine").stat().st_uid == passthrough.owner()[0] != 0
+    assert "Permission denied" in shown and "read" not in shown.split()
+    assert "killed" not in shown
+    assert re.search(r"NoNewPrivs:\s1", shown)
+    options = shown.splitlines()[-1]
+    assert "nosuid" in options and "nodev" in options
 
 
 @pytest.mark.parametrize("root", [True, False])
