@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from experiments.model import plain_file
 from experiments.model.errors import ExperimentsError
 from experiments.results import store
 
@@ -38,7 +39,7 @@ def measure(plan: Path, out: Path) -> None:
 
     Raises:
         SystemExit: a launch failed; names its log.
-        ExperimentsError: the plan or what a launch wrote is torn or something else.
+        ExperimentsError: the plan, a log or what a launch wrote is torn or something else.
     """
     if not (out / "campaign.json").exists():
         store.create(out, store.read_json(plan / "campaign.json"))
@@ -49,7 +50,7 @@ def measure(plan: Path, out: Path) -> None:
             continue
         words = [os.path.expandvars(word) for word in each["command"]]
         log = out / "logs" / f"{name}.log"
-        with store.incoming(out, name) as place, log.open("w", encoding="utf-8") as file:
+        with store.incoming(out, name) as place, plain_file.written(log) as file:
             store.write_json(place / "launch.json", each["launch"])
             done = subprocess.run(
                 [*words, str(place)], stdout=file, stderr=subprocess.STDOUT, check=False

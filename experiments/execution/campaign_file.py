@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import stat
 import sys
 import time
 from collections.abc import Mapping
@@ -163,13 +164,14 @@ def read(out: Path, **again: str) -> Campaign:
         again: values of the flags AGAIN, which must be those that it was begun with.
 
     Raises:
-        ResultsError: the folder holds none, or names what this version runs for nobody, or links.
+        ResultsError: the folder holds none, or names what this version runs for nobody, or
+            has other entries than plain files and folders.
         ExperimentsError: the folder is another user's.
         SpecError: this machine cannot measure it.
     """
     stored = store.read_header(out)
     ownership.refuse_others(out)
-    _refuse_links(out)
+    _refuse_special_files(out)
     for key, harmless in AGAIN.items():
         _refuse_unconfirmed(out, key, stored.get(key, harmless[0]), again.get(key, ""))
     _refuse_unknown(out, stored["variables"])
@@ -180,12 +182,17 @@ def read(out: Path, **again: str) -> Campaign:
     return Campaign(experiment, begun, stored["seed"], name, variables, stored)
 
 
-def _refuse_links(out: Path) -> None:
-    """Refuse links in a folder that is written into: an archive of anyone may have brought them."""
+def _refuse_special_files(out: Path) -> None:
+    """Refuse all but plain files and folders in a folder that is written into.
+
+    Another user may have made it; a pipe would keep a writer waiting for ever.
+    """
     for path in (*out.glob("*"), *out.glob("*/*")):
-        if path.is_symlink():
+        mode = path.lstat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            what = "link" if stat.S_ISLNK(mode) else "pipe, a socket or a device"
             raise store.ResultsError(
-                f"{path} is a link, which no campaign has: what is written there would go "
+                f"{path} is a {what}, which no campaign has: what is written there would go "
                 "elsewhere; remove it"
             )
 

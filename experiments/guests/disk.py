@@ -57,7 +57,7 @@ def ensure(
         Missing, ImageBuildFailed: each says what to do.
     """
     inputs = inputs_of(image)
-    with scratch.locked(DISKS):
+    with scratch.locked(DISKS, say=progress):
         folder = DISKS / f"{image.variant}-{inputs}"
         if not folder.is_dir():
             _refuse_others(image)

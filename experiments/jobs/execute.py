@@ -14,6 +14,7 @@ import docker
 from experiments.environments.mpi.mpiexec import ALLOCATION, outside_jobs
 from experiments.environments.process import Command, Container, Process
 from experiments.jobs import containers
+from experiments.model import plain_file
 from experiments.model.errors import ExperimentsError
 from experiments.processes import background, tracking
 from experiments.provision.engines.engine import FAILURES
@@ -89,8 +90,8 @@ def _container(command: Container, log: Path, client: "docker.DockerClient") -> 
         try:
             yield poll
         finally:
-            with contextlib.suppress(*FAILURES, OSError):
-                log.write_bytes(container.logs())
+            with contextlib.suppress(*FAILURES, OSError), plain_file.written(log) as file:
+                file.write(container.logs())
 
 
 @contextlib.contextmanager

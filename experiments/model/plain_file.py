@@ -1,4 +1,4 @@
-"""Reads files that someone else may have made: nothing but a plain file of a bounded size."""
+"""Opens files that someone else may have made: plain ones alone, and to read, of a bounded size."""
 
 import contextlib
 import errno
@@ -8,8 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from experiments.model.errors import ExperimentsError
+
 NO_WAIT = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 """The flags of an open() that does not wait for the writer of a pipe."""
+WRITING = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+UNUSUAL = (errno.ENXIO, errno.ELOOP, errno.EISDIR)
+"""What open() fails with at a pipe without a reader or a socket, a link, and a folder."""
 
 
 @contextlib.contextmanager
@@ -58,3 +63,31 @@ def read(path: Path, most: int, follow: bool = False, cut: bool = False) -> byte
     if content is None or len(content) > most:
         raise ValueError(f"it has more than {most} bytes")
     return content
+
+
+@contextlib.contextmanager
+def written(path: Path, append: bool = False) -> Iterator[BinaryIO]:
+    """A file to write into, made where it is missing, and emptied else.
+
+    Args:
+        append: whether what is written follows what it holds.
+
+    Raises:
+        ExperimentsError: it is a link, a device, a pipe or a folder.
+        OSError: it cannot be opened.
+    """
+    unusual = ExperimentsError(
+        f"{path} is no plain file, and is not written into; see how it came there, and remove it"
+    )
+    try:
+        descriptor = os.open(path, WRITING | (os.O_APPEND if append else 0), 0o666)
+    except OSError as error:
+        if error.errno not in UNUSUAL:
+            raise
+        raise unusual from error
+    with os.fdopen(descriptor, "wb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise unusual
+        if not append:
+            os.ftruncate(descriptor, 0)
+        yield file

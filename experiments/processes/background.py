@@ -12,14 +12,20 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from experiments.model import plain_file
+
 Process = subprocess.Popen[bytes]
 PR_SET_PDEATHSIG = 1
 KILLED = 10.0  # seconds until a process that was killed is gone
 
 
 def start(words: Sequence[str], log: Path, variables: Mapping[str, str]) -> Process:
-    """Start a command; its output and its errors go to `log`."""
-    with log.open("wb") as output:
+    """Start a command; its output and its errors go to `log`.
+
+    Raises:
+        ExperimentsError: `log` is no plain file.
+    """
+    with plain_file.written(log) as output:
         return subprocess.Popen(
             words,
             env=variables,

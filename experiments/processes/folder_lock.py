@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from experiments.model.errors import ExperimentsError
 from experiments.processes import ownership, tracking
@@ -26,9 +26,15 @@ POLL = 0.05  # seconds
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # of a file system without locks
 
 Facts = dict[str, Any]
-FORMS = {"driver": r"\d+\.\d+", "mark": r"\d+\.\d+\.[0-9a-f]+"}
+MOST = 16 * 2**20  # bytes of the notes
+PROCESS = r"[0-9]{1,10}\.[0-9]{1,20}"
+FORMS = {"driver": PROCESS, "mark": rf"{PROCESS}\.[0-9a-f]+"}
 """What notes that processes are found by look like; one of another form is left out, and so are a
 label of containers that was made for another folder, and the engines that have them."""
+TEXTS, LISTS = ("place", "host"), ("segments", "engines")
+"""Notes that are a line of text, and lists of texts; with another type the file is refused."""
+NEEDED = ("place", "host", "segments")
+"""What each driver notes."""
 
 
 class FolderLock:
@@ -46,18 +52,58 @@ class FolderLock:
         """The holders' notes. Not empty in a new lock if a driver and its watchdog were killed.
 
         Later lines replace earlier ones; one that a kill cut short is left out. Notes without a
-        driver are none.
+        driver are none. A copy of the file has another inode, which is left out: others may have
+        written what it says of this machine.
+
+        Raises:
+            ExperimentsError: the file holds what no driver notes; names the field.
         """
-        found: Facts = {}
-        for line in os.pread(self.descriptor, os.fstat(self.descriptor).st_size, 0).splitlines():
-            with contextlib.suppress(ValueError, TypeError):
-                found |= json.loads(line)
-        wrong = {key for key in FORMS if not re.fullmatch(FORMS[key], str(found.get(key, "")))}
+        notes = self._notes()
+        wrong = {key for key in FORMS if not re.fullmatch(FORMS[key], _text(notes, key))}
         if "driver" in wrong:
             return {}
-        if not str(found.get("campaign", "")).endswith(f"-{ownership.digest_of(self._folder)}"):
+        if not _text(notes, "campaign").endswith(f"-{ownership.digest_of(self._folder)}"):
             wrong |= {"campaign", "engines"}
-        return {key: value for key, value in found.items() if key not in wrong}
+        if notes.get("inode") != self.inode:
+            wrong.add("inode")
+        return {key: value for key, value in notes.items() if key not in wrong}
+
+    @property
+    def inode(self) -> int:
+        """The inode of the lock file, which a driver notes."""
+        return os.fstat(self.descriptor).st_ino
+
+    def refuse(self, fault: str) -> NoReturn:
+        """Refuse the file's notes."""
+        raise ExperimentsError(
+            f"{self._folder / NAME} holds what no driver notes ({fault}), so nothing was ended or "
+            "removed: see how the file came there, and remove it, or name another --out"
+        )
+
+    def _notes(self) -> Facts:
+        """All notes, with the types of TEXTS and LISTS."""
+        size = os.fstat(self.descriptor).st_size
+        if size > MOST:
+            self.refuse(f"it has {size} bytes, and {MOST} at most are read")
+        notes: Facts = {}
+        for line in os.pread(self.descriptor, size, 0).splitlines():
+            try:
+                values = json.loads(line)
+            except RecursionError:
+                self.refuse("it holds lists within each other without end")
+            except ValueError:
+                continue
+            if not isinstance(values, dict):
+                self.refuse("a line holds no JSON object")
+            notes |= values
+        for key in TEXTS:
+            if not isinstance(notes.get(key, ""), str) or not _text(notes, key).isprintable():
+                self.refuse(f"{key} must be a line of text")
+        for key in LISTS:
+            texts = notes.get(key, [])
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                self.refuse(f"{key} must be a list of texts")
+        return notes
 
     def note(self, **facts: Any) -> None:
         """Add facts of types that JSON has; a later value of a name replaces an earlier one."""
@@ -82,7 +128,7 @@ def take(folder: Path, say: Callable[[str], None]) -> FolderLock:
 
     Raises:
         ExperimentsError: naming the other driver and what to do; the folder or the lock is
-            another user's.
+            another user's, or the lock holds what no driver notes.
     """
     made = not folder.exists()
     folder.mkdir(MODE, parents=True, exist_ok=True)
@@ -91,7 +137,13 @@ def take(folder: Path, say: Callable[[str], None]) -> FolderLock:
     while True:
         descriptor = ownership.open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         lock = FolderLock(folder, descriptor, made)
-        facts = lock.facts()
+        try:
+            facts = lock.facts()
+            if lacking := [key for key in NEEDED if facts and key not in facts]:
+                lock.refuse(f"it lacks {lacking[0]}")
+        except ExperimentsError:
+            os.close(descriptor)
+            raise
         if _lock(descriptor) and _leads_to(path, descriptor) and not _alive(facts):
             return lock
         os.close(descriptor)
@@ -106,6 +158,12 @@ def pid_namespace() -> str:
     """Identity of this boot and PID namespace, within which PIDs can be compared."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+
+
+def _text(notes: Facts, key: str) -> str:
+    """A note that is text; "" for another one."""
+    value = notes.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _alive(facts: Facts) -> bool:

@@ -68,6 +68,7 @@ def open_own(path: Path, flags: int) -> int:
     if not stat.S_ISREG(state.st_mode) or state.st_uid != os.geteuid() or state.st_nlink > 1:
         os.close(descriptor)
         raise _foreign(path)
+    os.fchmod(descriptor, stat.S_IRUSR | stat.S_IWUSR)  # a copy may have another mode
     return descriptor
 
 

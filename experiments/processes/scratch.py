@@ -10,16 +10,26 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from experiments.model.errors import ExperimentsError
 from experiments.processes import folder_lock, tracking
 
 SHORT = Path("/tmp")
 """For folders with sockets: a socket's path has 107 letters at most, and TMPDIR can be long."""
 FORGOTTEN = 24 * 3600.0  # seconds after which a maker on another boot or namespace is gone
+PRIVATE = 0o600  # of a lock file: another user who can open one can hold its lock
+QUIET, PATIENCE = 2.0, 1800.0
+"""Seconds of waiting for a lock until a line says so, and until it fails: a build takes minutes."""
+POLL = 0.02  # seconds
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
@@ -61,20 +71,54 @@ def remove_superseded(folder: Path, bin: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Path, name: str = ".lock") -> Iterator[int]:
+def locked(folder: Path, name: str = ".lock", say: Callable[[str], None] = _say) -> Iterator[int]:
     """Keep other processes from making something in the folder at the same time.
+
+    Args:
+        say: takes a line when another process keeps this one waiting.
 
     Returns:
         The lock's descriptor: a process that inherits it holds the lock as well.
+
+    Raises:
+        ExperimentsError: the lock is another user's, or another process holds it for too long.
     """
     folder.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    lock = os.open(folder / name, flags, 0o666)
+    path = folder / name
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock = os.open(path, flags, PRIVATE)
+    except PermissionError as error:
+        raise ExperimentsError(
+            f"{path} cannot be opened ({error.strerror}), and keeps two processes from making the "
+            f"same there: run the command as the owner of {folder}"
+        ) from error
+    try:
+        if os.fstat(lock).st_uid == os.geteuid():
+            os.fchmod(lock, PRIVATE)  # an older version left it readable
+        _wait(lock, path, say)
         yield lock
     finally:
         os.close(lock)
+
+
+def _wait(lock: int, path: Path, say: Callable[[str], None]) -> None:
+    """Wait until this process holds a lock."""
+    began, announced = time.monotonic(), False
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        waited = time.monotonic() - began
+        if waited > PATIENCE:
+            raise ExperimentsError(
+                f"another process has held {path} for {waited / 60:.0f} minutes; see which "
+                f"(fuser -v {path}), end it if it hangs, and try again"
+            )
+        if waited > QUIET and not announced:
+            say(f"waiting for a process that makes something in {path.parent}: it holds {path}")
+            announced = True
+        time.sleep(POLL)
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:

@@ -98,6 +98,9 @@ def archive(
         draw: takes the folder as the archive has it, and one for its figures, tables and report.
         out: as target() gives it.
         say: takes what is left out: links, whatever they lead to, pipes and devices.
+
+    Raises:
+        ResultsError: a file is too large.
     """
     folder, sums = folder.resolve(), io.StringIO()
     with tempfile.TemporaryDirectory(prefix="hbmcomm-archive-") as place, whole_file(out) as file:
@@ -189,7 +192,11 @@ def _content(path: Path) -> bytes | None:
 
     Args:
         path: without links.
+
+    Raises:
+        ResultsError: it has more bytes than any reader takes.
     """
+    most = typed.MOST_SAMPLES if path.suffix == ".npz" else typed.MOST_JSON
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -199,4 +206,9 @@ def _content(path: Path) -> bytes | None:
     with os.fdopen(descriptor, "rb") as file:
         reached = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 (no path of a disk)
         plain = stat.S_ISREG(os.fstat(descriptor).st_mode) and reached == str(path)
-        return file.read() if plain else None
+        if plain and (size := os.fstat(descriptor).st_size) > most:
+            raise ResultsError(
+                f"{path} has {size} bytes, and an archive takes {most} of such a file; shorten or "
+                "remove it, and archive again"
+            )
+        return file.read(most) if plain else None

@@ -116,7 +116,7 @@ class Replacing:
         if name.endswith(".json"):
             try:
                 values = json.loads(content)
-            except ValueError:
+            except (ValueError, RecursionError):
                 pass
             else:
                 replaced = self.json(values)

@@ -6,6 +6,7 @@ torch, Python and of the sources, since no binary works with two versions of tor
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import importlib.util
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +32,12 @@ _OLDEST = (2, 10)
 _COMPLETE = "complete"
 """A file beside a build that is complete."""
 _MODE, _OTHERS = 0o755, 0o022
+_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_PRIVATE = 0o600
+"""The lock's mode: another user who can open it can hold it."""
+_QUIET, _PATIENCE, _POLL = 2.0, 1800.0, 0.05
+"""Seconds of waiting for another process's build until a line says so, until it fails, and between
+two looks."""
 _NOBODY = Path("/proc/sys/kernel/overflowuid")
 """The user that a namespace shows for those that it does not know: root, of an image's files."""
 
@@ -58,7 +66,7 @@ def build(report: Callable[[str], object] = lambda text: print(text, file=sys.st
     Of several processes one builds, and the others wait for it.
 
     Raises:
-        BuildFailed: There is no compiler, or it failed.
+        BuildFailed: There is no compiler, it failed, or another process builds for too long.
     """
     folder = _folder()
     library = folder / f"{folder.name}.so"
@@ -67,14 +75,16 @@ def build(report: Callable[[str], object] = lambda text: print(text, file=sys.st
         _refuse_others(folder)
         if (folder / _COMPLETE).exists():
             return library
-        opened = (folder / "building").open("w")
+        lock = os.open(folder / "building", _LOCK, _PRIVATE)
     except OSError as error:
         raise BuildFailed(
             f"hbmcomm.torch: its C++ part cannot be kept in {folder} ({error}); set "
             "TORCH_EXTENSIONS_DIR to a folder that can be written to"
         ) from error
-    with opened as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with os.fdopen(lock, "w"):
+        if os.fstat(lock).st_uid == os.geteuid():
+            os.fchmod(lock, _PRIVATE)  # an older version left it readable
+        _wait(lock, folder / "building", report)
         if not (folder / _COMPLETE).exists():
             _check_tools()
             report(
@@ -84,6 +94,27 @@ def build(report: Callable[[str], object] = lambda text: print(text, file=sys.st
             _compile(folder)
             (folder / _COMPLETE).touch()
     return library
+
+
+def _wait(lock: int, path: Path, report: Callable[[str], object]) -> None:
+    """Wait until no other process builds."""
+    began, reported = time.monotonic(), False
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        waited = time.monotonic() - began
+        if waited > _PATIENCE:
+            raise BuildFailed(
+                f"hbmcomm.torch: another process has held {path} for {waited / 60:.0f} minutes; "
+                f"see which (fuser -v {path}), end it if it hangs, and try again"
+            )
+        if waited > _QUIET and not reported:
+            report(
+                f"hbmcomm.torch: waiting for a process that builds its C++ part: it holds {path}"
+            )
+            reported = True
+        time.sleep(_POLL)
 
 
 def _refuse_others(folder: Path) -> None:

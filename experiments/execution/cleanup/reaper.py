@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from experiments.model import plain_file
+from experiments.model.errors import ExperimentsError
 from experiments.processes import folder_lock, tracking
 from experiments.processes.folder_lock import Facts, FolderLock
 from experiments.provision.engines import dockerd, engine_refcount
@@ -127,6 +129,8 @@ def _connect(answering: Callable[[], Any], stack: contextlib.ExitStack) -> Any:
 
 
 def _segments(facts: Facts) -> Iterator[str]:
+    if "inode" not in facts:  # a copied file may come from anyone, with any list
+        return
     before = {Path(name) for name in facts["segments"]}
     there = tracking.segments()
     tracking.remove_segments(before)
@@ -155,11 +159,11 @@ def _daemons(facts: Facts) -> Iterator[str]:
 
 
 def _log(folder: Path, line: str) -> None:
-    with contextlib.suppress(OSError):  # a full disk, or a folder that is gone
+    with contextlib.suppress(OSError, ExperimentsError):  # a full disk; no folder, or no file
         path = folder / LOG
         path.parent.mkdir(exist_ok=True)
-        with path.open("a", encoding="utf-8") as log:
-            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n")
+        with plain_file.written(path, append=True) as log:
+            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n".encode())
 
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ def watching(folder: Path, say: Callable[[str], None]) -> Iterator[FolderLock]:
             mark=mark,
             place=folder_lock.pid_namespace(),
             host=os.uname().nodename,
+            inode=lock.inode,
             segments=sorted(str(path) for path in tracking.segments()),
         )
         with _watchdog(folder, lock), variable(tracking.MARK, mark):

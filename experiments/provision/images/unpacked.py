@@ -37,7 +37,7 @@ def ensure(client: docker.DockerClient, image: Image, progress: Callable[[str], 
     """
     tree = folder(image.variant)
     stamp = _stamp(tree)
-    with scratch.locked(TREES):
+    with scratch.locked(TREES, say=progress):
         TREES.chmod(0o700)
         if stamp.is_file() and json.loads(stamp.read_text(encoding="utf-8"))["id"] == image.id:
             return tree

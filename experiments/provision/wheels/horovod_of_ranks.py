@@ -58,7 +58,7 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
         Missing: pip cannot have its source, or it does not compile.
     """
     prefix = mpi.prefix(flavour, root)
-    with scratch.locked(prefix, ".horovod.lock"):
+    with scratch.locked(prefix, ".horovod.lock", say):
         target = prefix / HOROVOD_FOLDER
         if target.is_dir():
             return

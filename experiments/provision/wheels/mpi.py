@@ -43,7 +43,7 @@ def ensure(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> Path:
     wanted, stamp = pins(root, sys.version), folder / STAMP
     python = folder / "bin/python"
     # pip inherits the lock, so the next process waits for pip if this one is killed
-    with scratch.locked(folder.parent, f"{folder.name}.lock") as lock:
+    with scratch.locked(folder.parent, f"{folder.name}.lock", say) as lock:
         if not stamp.is_file() or not stamp.read_text(encoding="ascii").startswith(wanted):
             say(f"mpi: making an environment for {flavour}")
             lack = f"the environment for {flavour} could not be made"
@@ -74,7 +74,7 @@ def add(
         Missing: pip cannot have them.
     """
     folder = prefix(flavour, root)
-    with scratch.locked(folder, ".add.lock") as lock:
+    with scratch.locked(folder, ".add.lock", say) as lock:
         held = {name.lower() for name in distributions(folder)}
         if lacking := sorted(set(wanted) - held):
             say(f"{what}: installing {' and '.join(lacking)} for {flavour}")

@@ -1,6 +1,7 @@
 """A campaign as an MPIJob: what its schema demands, least privilege, and a campaign by its plan."""
 
 import json
+import os
 import re
 import sys
 import tomllib
@@ -152,6 +153,19 @@ def test_the_plan_is_measured_into_a_folder_that_readers_take(
     assert capsys.readouterr().out.splitlines() == [f"{name} is measured" for name in names]
     assert len(reading.load(out).launches) == 2
     assert not (out / "incoming").exists()
+
+
+@pytest.mark.timeout(20)
+def test_a_log_that_is_a_pipe_is_named_and_nothing_waits_for_its_reader(tmp_path: Path) -> None:
+    config, _ = objects()
+    (tmp_path / "campaign.json").write_text(config["data"]["campaign.json"])
+    (tmp_path / pods.LAUNCHES).write_text(config["data"][pods.LAUNCHES])
+    first = json.loads(config["data"][pods.LAUNCHES])["launches"][0]["name"]
+    log = tmp_path / "out" / "logs" / f"{first}.log"
+    log.parent.mkdir(parents=True)
+    os.mkfifo(log)
+    with pytest.raises(ExperimentsError, match=f"{log} is no plain file, .*; .* remove it"):
+        pods.measure(tmp_path, tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,15 @@ def test_a_folder_with_links_is_not_written_into(out: Path, tmp_path: Path, name
         campaign_file.read(out)
 
 
+@pytest.mark.parametrize("name", ["logs/0000-host.log", "logs", "incoming/pipe"])
+def test_a_folder_with_pipes_is_not_written_into(out: Path, name: str) -> None:
+    begin(out)
+    (out / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(out / name)
+    with pytest.raises(ResultsError, match=rf"{out / name} is a pipe, .*; remove it"):
+        campaign_file.read(out)
+
+
 def test_a_stored_command_is_text_that_readers_take(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

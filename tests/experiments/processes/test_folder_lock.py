@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,7 +27,8 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def noted(taken: folder_lock.FolderLock, driver: str, place: str | None = None) -> None:
-    taken.note(driver=driver, place=place or folder_lock.pid_namespace(), host="elsewhere")
+    place = place or folder_lock.pid_namespace()
+    taken.note(driver=driver, place=place, host="elsewhere", segments=[])
 
 
 def dead() -> str:
@@ -193,6 +195,80 @@ def test_a_lock_from_elsewhere_ends_no_process_of_another_driver(
             os.close(descriptor)
             with watchdog.watching(folder, print):
                 assert rank.poll() is None
+
+
+GOOD = {"driver": "1.2", "place": "another boot", "host": "a", "segments": []}
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ({"driver": "1.2"}, "it lacks place"),
+        ({**GOOD, "segments": 5}, "segments must be a list of texts"),
+        ({**GOOD, "segments": [5]}, "segments must be a list of texts"),
+        ({**GOOD, "segments": None}, "segments must be a list of texts"),
+        ({key: GOOD[key] for key in GOOD if key != "segments"}, "it lacks segments"),
+        ({**GOOD, "place": 5}, "place must be a line of text"),
+        ({**GOOD, "host": "\x1b]0;owned"}, "host must be a line of text"),
+        ({**GOOD, "engines": {}}, "engines must be a list of texts"),
+        (5, "a line holds no JSON object"),
+        pytest.param("[" * 200_000, "it holds lists within each other", id="nested"),
+        (None, "it has 21474836480 bytes, and 16777216 at most are read"),
+    ],
+)
+def test_what_no_driver_notes_is_refused_with_the_file_and_the_field(
+    tmp_path: Path, content: object, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is removed; the file stays as well, to be looked at."""
+    monkeypatch.setattr(tracking, "SHM", tmp_path)
+    out, segment = tmp_path / "out", tmp_path / "sm_segment.other"
+    (out / "incoming").mkdir(parents=True)
+    segment.touch()
+    lock = out / folder_lock.NAME
+    lock.write_text(content if isinstance(content, str) else json.dumps(content) + "\n")
+    if content is None:
+        os.truncate(lock, 20 * 2**30)  # sparse
+    with (
+        pytest.raises(ExperimentsError, match=rf"{lock} holds what no driver notes .{fault}"),
+        watchdog.watching(out, print),
+    ):
+        pass
+    assert segment.exists() and lock.exists() and (out / "incoming").exists()
+
+
+@pytest.mark.parametrize("driver", [7.77, "\u0667.\u0667", f"{'9' * 20}.1"])
+def test_what_is_no_process_is_no_driver(tmp_path: Path, driver: object) -> None:
+    taken = folder_lock.take(tmp_path, print)
+    taken.note(**{**GOOD, "driver": driver})
+    assert taken.facts() == {}
+    taken.release()
+
+
+def test_a_copied_lock_removes_no_segment_and_the_driver_s_own_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracking, "SHM", tmp_path)
+    monkeypatch.setattr(tracking, "MAP_PATIENCE", 0.0)
+    segment = tmp_path / "sm_segment.other"
+    for is_copy in (True, False):
+        folder = tmp_path / str(is_copy)
+        taken = folder_lock.take(folder, print)
+        noted(taken, dead())
+        taken.note(inode=taken.inode)
+        os.close(taken.descriptor)
+        if is_copy:
+            (folder / folder_lock.NAME).rename(tmp_path / "first")
+            shutil.copy(tmp_path / "first", folder / folder_lock.NAME)
+        segment.touch()
+        with watchdog.watching(folder, print):
+            assert segment.exists() == is_copy
+
+
+def test_a_lock_of_another_mode_becomes_private(tmp_path: Path) -> None:
+    (tmp_path / folder_lock.NAME).touch(0o644)
+    taken = folder_lock.take(tmp_path, print)
+    assert os.fstat(taken.descriptor).st_mode & 0o777 == 0o600
+    taken.release()
 
 
 @pytest.mark.parametrize("name", ["17f3", "17f3-", "17f3-{other}", ["17f3-{other}"], None])

@@ -1,5 +1,6 @@
 """What a killed maker left is removed by the next one; what a living one makes is not."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.model.errors import ExperimentsError
 from experiments.processes import scratch
 from tests.second_user import SecondUser
 
@@ -125,3 +127,58 @@ def test_a_lock_empties_no_file_that_a_link_leads_to(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"), scratch.locked(tmp_path):
         pass
     assert (tmp_path / "precious").read_text() == "as it was"
+
+
+def test_no_other_user_can_hold_a_lock(shared_by_users: Path, second_user: SecondUser) -> None:
+    """A lock of an older version, too, which everybody could read."""
+    lock = shared_by_users / ".lock"
+    for mode in (None, 0o644):
+        if mode:
+            lock.chmod(mode)
+        with scratch.locked(shared_by_users):
+            assert lock.stat().st_mode & 0o777 == 0o600
+        done = second_user.run(["flock", "--nonblock", lock, "true"])
+        assert "Permission denied" in done.stderr
+
+
+def test_a_lock_of_another_user_is_named(shared_by_users: Path, second_user: SecondUser) -> None:
+    with scratch.locked(shared_by_users):
+        pass
+    os.seteuid(second_user.uid)
+    try:
+        with (
+            pytest.raises(ExperimentsError, match=r"\.lock cannot be opened .Permission denied"),
+            scratch.locked(shared_by_users),
+        ):
+            pass
+    finally:
+        os.seteuid(0)
+
+
+def test_waiting_for_a_lock_is_said_once_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(scratch, "QUIET", 0.05)
+    with contextlib.ExitStack() as held:
+        held.enter_context(scratch.locked(tmp_path, say=lines.append))
+
+        def then_end(line: str) -> None:
+            lines.append(line)
+            held.close()
+
+        with scratch.locked(tmp_path, say=then_end):
+            pass
+    waiting = "waiting for a process that makes something in"
+    text = f"{waiting} {tmp_path}: it holds {tmp_path / '.lock'}"
+    assert lines == [text]
+    monkeypatch.setattr(scratch, "PATIENCE", 0.2)
+    with (
+        scratch.locked(tmp_path, say=lines.append),
+        pytest.raises(
+            ExperimentsError, match=r"has held .*/\.lock for 0 minutes; see which .fuser"
+        ),
+        scratch.locked(tmp_path, say=lines.append),
+    ):
+        pass
+    assert lines == [text, text]

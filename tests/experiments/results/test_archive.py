@@ -121,6 +121,20 @@ def test_links_pipes_and_devices_are_left_out_and_named(folder: Path, tmp_path: 
     assert [line.partition(": ")[2] for line in lines] == [", ".join(map(repr, left_out))]
 
 
+def test_lists_in_lists_without_end_are_stored_as_they_are(folder: Path, tmp_path: Path) -> None:
+    (folder / "launches" / "0000-host.json").write_text("[" * 200_000)
+    archive.archive(folder, drawn, tmp_path / "quick.tar.xz")
+    assert "launches/0000-host.json" in names_in(tmp_path / "quick.tar.xz")
+
+
+def test_a_file_that_no_memory_holds_is_named(folder: Path, tmp_path: Path) -> None:
+    with (folder / "logs" / "huge.log").open("wb") as file:
+        file.truncate(20 * 2**30)  # sparse
+    with pytest.raises(ResultsError, match=rf"{folder}/logs/huge\.log has 21474836480 bytes, and"):
+        archive.archive(folder, drawn, tmp_path / "quick.tar.xz")
+    assert not (tmp_path / "quick.tar.xz").exists()
+
+
 def test_a_folder_that_becomes_a_link_meanwhile_gives_nothing_away(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """The C++ part is built once for each torch; a build that cannot be made, or is killed, says so."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -121,6 +122,25 @@ def test_of_processes_that_start_at_once_one_builds_and_all_wait(build: ModuleTy
     assert [output for output, _ in outputs] == [f"{WHOLE}\n"] * 2, outputs
     assert Path("compiled").read_text() == "x"
     assert sum("building its C++ part" in errors for _, errors in outputs) == 1
+
+
+def test_the_lock_is_private_and_waiting_for_it_is_reported_once_and_ends(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock of an older version, too, which everybody could read."""
+    lines: list[str] = []
+    lock = build._folder() / "building"
+    lock.parent.mkdir(parents=True)
+    lock.touch(0o644)
+    monkeypatch.setattr(build, "_QUIET", 0.05)
+    monkeypatch.setattr(build, "_PATIENCE", 0.3)
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(build.BuildFailed, match=f"held {lock} for 0 minutes; see which .fuser"):
+            build.build(lines.append)
+    assert lock.stat().st_mode & 0o777 == 0o600
+    (line,) = lines
+    assert f"waiting for a process that builds its C++ part: it holds {lock}" in line
 
 
 def test_versions_of_torch_and_changed_sources_have_builds_of_their_own(
