@@ -22,6 +22,7 @@ from experiments.execution.cleanup import reaper
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
+from experiments.processes import folder_lock, ownership
 from experiments.provision.images.image import PREFIX
 from experiments.results import store
 
@@ -107,7 +108,7 @@ def _job(planned: Campaign, out: Path, time: str, words: Sequence[str]) -> tuple
         f"hbmcomm-{asked.name}",
         asked.launches.nodes,
         limit(site, time, campaign.seconds(planned)),
-        out.with_name(f"{out.name}-%j.log"),
+        out / ".job-%j.log",  # slurmd opens it, and elsewhere others could have put a link
         ROOT,
         ("./inv", "run", *words, "--out", str(out)),
     )
@@ -116,13 +117,23 @@ def _job(planned: Campaign, out: Path, time: str, words: Sequence[str]) -> tuple
 def _show(site: Site, job: Job) -> None:
     """The script on standard output; on standard error what it needs before it is submitted."""
     print_text(script(site, job), end="")
-    if not job.log.parent.is_dir():
-        print_text(f"make its folder first: mkdir -p {job.log.parent}", file=sys.stderr)
+    out = job.log.parent
+    if not out.is_dir():
+        print_text(
+            f"make its folder first: mkdir -p -m {folder_lock.MODE:o} {out}", file=sys.stderr
+        )
 
 
 def _run(site: Site, job: Job, out: Path, stages: Stages) -> None:
-    job.log.parent.mkdir(parents=True, exist_ok=True)
-    number = jobs.submit(script(site, job))
+    is_new = not out.exists()
+    out.mkdir(folder_lock.MODE, parents=True, exist_ok=True)
+    ownership.refuse_others(out)
+    try:
+        number = jobs.submit(script(site, job))
+    except ExperimentsError:
+        if is_new:
+            out.rmdir()
+        raise
     log = Path(str(job.log).replace("%j", number))
     stages.say(f"job {number} on {job.nodes} nodes, limit {job.limit}; its log is {log}")
     show = partial(print_text, end="", file=sys.stderr)

@@ -1,6 +1,7 @@
 """Client of qemu-guest-agent: starts commands in a guest, reads and writes small files there.
 
-The agent serves one connection at a time. Knows no launch and no machine.
+The agent serves one connection at a time. A guest may answer anything, for ever: each answer has a
+size limit and a form, and a deadline covers all answers of a read. Knows no launch and no machine.
 Source: the QEMU Guest Agent Protocol Reference.
 """
 
@@ -11,10 +12,10 @@ import math
 import secrets
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from experiments.model.errors import ExperimentsError
 
@@ -22,7 +23,14 @@ DELIMITER = b"\xff"  # makes the agent drop a request that an earlier client cut
 CHUNK = 2**20  # bytes of a file in one message
 ANSWER_PATIENCE = 60.0  # seconds for one answer of a busy guest
 POLL = 0.1  # seconds
-LINE = 2**16
+RECEIVED = 2**16  # bytes taken from the socket at once
+LONGEST = 2**22  # bytes of an answer; one with CHUNK bytes of a file has 1.4 MB
+SHOWN = 80  # characters of a wrong answer, in an error
+
+WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading an answer of another form raises."""
+
+Read = TypeVar("Read")
 
 
 class GuestLost(ExperimentsError):
@@ -46,7 +54,22 @@ class Agent:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._unread = b""
+        self._unread = bytearray()
+        self._deadline = math.inf
+
+    @contextlib.contextmanager
+    def within(self, patience: float) -> Iterator[None]:
+        """Give all answers in the block together so many seconds; an outer block may give less.
+
+        Raises:
+            GuestLost: one comes too late.
+        """
+        outer = self._deadline
+        self._deadline = min(outer, time.monotonic() + patience)
+        try:
+            yield
+        finally:
+            self._deadline = outer
 
     def start(self, words: Sequence[str], capture: bool = False) -> int:
         """Start a command as root, with the agent's environment; its PID in the guest.
@@ -56,16 +79,19 @@ class Agent:
             capture: keep its output for ended().
         """
         command = {"path": words[0], "arg": list(words[1:]), "capture-output": capture}
-        return int(self._ask("guest-exec", command)["pid"])
+        return self._ask("guest-exec", command, lambda answer: int(answer["pid"]))
 
     def ended(self, process: int) -> Ended | None:
         """How a started command ended, None while it runs. The agent answers once after its end."""
-        status = self._ask("guest-exec-status", {"pid": process})
-        if not status["exited"]:
-            return None
-        output = [base64.b64decode(status.get(part, "")) for part in ("out-data", "err-data")]
-        code = status["exitcode"] if "exitcode" in status else -status.get("signal", 1)
-        return Ended(code, b"".join(output).decode(errors="replace"))
+
+        def end(status: Any) -> Ended | None:
+            if not status["exited"]:
+                return None
+            output = [base64.b64decode(status.get(part, "")) for part in ("out-data", "err-data")]
+            code = int(status["exitcode"] if "exitcode" in status else -status.get("signal", 1))
+            return Ended(code, b"".join(output).decode(errors="replace"))
+
+        return self._ask("guest-exec-status", {"pid": process}, end)
 
     def run(self, *words: str, patience: float = ANSWER_PATIENCE) -> Ended:
         """Run a command to its end.
@@ -80,28 +106,41 @@ class Agent:
             time.sleep(POLL)
         return found
 
-    def read(self, path: str, offset: int = 0, most: float = math.inf) -> bytes | None:
-        """A file of the guest from an offset on; None if it cannot be opened.
+    def read(
+        self, path: str, most: int, offset: int = 0, patience: float = ANSWER_PATIENCE
+    ) -> bytes | None:
+        """The bytes of a guest's file from an offset on; None if it cannot be opened.
 
         Args:
-            most: bytes at which reading stops, after a whole message; for a file that grows.
+            most: bytes at which reading stops; the file may be longer.
+            patience: seconds for all of it.
+
+        Raises:
+            GuestLost: it takes longer, or the guest sends more than was asked for.
         """
-        try:
-            handle = self._open(path, "rb")
-        except Refused:
-            return None
-        parts, got = [], 0
-        with self._closing(handle):
-            if offset:
-                position = {"handle": handle, "offset": offset, "whence": "set"}
-                self._ask("guest-file-seek", position)
-            while got < most:
-                chunk = self._ask("guest-file-read", {"handle": handle, "count": CHUNK})
-                parts.append(base64.b64decode(chunk["buf-b64"]))
-                got += chunk["count"]
-                if chunk["eof"] or not chunk["count"]:
-                    break
-        return b"".join(parts)
+        with self.within(patience):
+            try:
+                handle = self._open(path, "rb")
+            except Refused:
+                return None
+            content = bytearray()
+            with self._closing(handle):
+                if offset:
+                    position = {"handle": handle, "offset": offset, "whence": "set"}
+                    self._ask("guest-file-seek", position)
+                while len(content) < most:
+                    count = min(CHUNK, most - len(content))
+                    asked = {"handle": handle, "count": count}
+                    chunk, is_end = self._ask("guest-file-read", asked, _chunk)
+                    if len(chunk) > count:
+                        raise GuestLost(
+                            f"the guest sent {len(chunk):,} bytes of {path}, and {count:,} were "
+                            "asked for: start it again"
+                        )
+                    content += chunk
+                    if is_end or not chunk:
+                        break
+        return bytes(content)
 
     def write(self, path: str, content: bytes) -> None:
         """Make or replace a file of the guest, as root. Refused if there is no room."""
@@ -112,7 +151,7 @@ class Agent:
                 self._ask("guest-file-write", {"handle": handle, "buf-b64": chunk})
 
     def _open(self, path: str, mode: str) -> int:
-        return int(self._ask("guest-file-open", {"path": path, "mode": mode}))
+        return self._ask("guest-file-open", {"path": path, "mode": mode}, int)
 
     @contextlib.contextmanager
     def _closing(self, handle: int) -> Iterator[None]:
@@ -129,26 +168,55 @@ class Agent:
         while self._line(deadline).rpartition(DELIMITER)[2] != b'{"return": %d}' % token:
             pass
 
-    def _ask(self, name: str, arguments: dict[str, Any]) -> Any:
+    def _ask(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        read: Callable[[Any], Read] = lambda answer: answer,
+    ) -> Read:
+        """What `read` makes of the answer to a request.
+
+        Raises:
+            GuestLost: no answer comes in time, or one of another form.
+            Refused: the agent refuses.
+        """
         self._send(_request(name, arguments))
-        answer = json.loads(self._line(time.monotonic() + ANSWER_PATIENCE))
-        if "error" in answer:
-            raise Refused(
-                f"the guest refuses {name}: {answer['error'].get('desc', answer['error'])}"
-            )
-        return answer["return"]
+        line = self._line(self._soon())
+        try:
+            answer = json.loads(line)
+            if "error" not in answer:
+                return read(answer["return"])
+            reason = answer["error"].get("desc", answer["error"])
+        except WRONG as error:
+            raise GuestLost(
+                f"the guest answers {name} with {line[:SHOWN]!r}, which is no answer to it: "
+                "start it again"
+            ) from error
+        raise Refused(f"the guest refuses {name}: {reason}")
 
     def _send(self, message: bytes) -> None:
         try:
+            self._connection.settimeout(_left(self._soon()))
             self._connection.sendall(message)
+        except TimeoutError:
+            raise GuestLost("the guest does not answer") from None
         except OSError as error:
             raise GuestLost(f"the guest is gone ({error})") from None
 
+    def _soon(self) -> float:
+        """When the next answer must be there."""
+        return min(time.monotonic() + ANSWER_PATIENCE, self._deadline)
+
     def _line(self, deadline: float) -> bytes:
-        while b"\n" not in self._unread:
-            self._connection.settimeout(max(deadline - time.monotonic(), 0.01))
+        """The next line; a guest that sends parts of one for ever is lost, too."""
+        while (end := self._unread.find(b"\n")) < 0:
+            if len(self._unread) > LONGEST:
+                raise GuestLost(
+                    f"the guest's answer has more than {LONGEST:,} bytes: start it again"
+                )
             try:
-                more = self._connection.recv(LINE)
+                self._connection.settimeout(_left(deadline))
+                more = self._connection.recv(RECEIVED)
             except TimeoutError:
                 raise GuestLost("the guest does not answer") from None
             except OSError as error:
@@ -156,7 +224,8 @@ class Agent:
             if not more:
                 raise GuestLost("the guest is gone")
             self._unread += more
-        line, _, self._unread = self._unread.partition(b"\n")
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
         return line
 
 
@@ -180,6 +249,19 @@ def connected(path: Path, patience: float = ANSWER_PATIENCE) -> Iterator[Agent]:
         agent = Agent(connection)
         agent.greet(max(deadline - time.monotonic(), POLL))
         yield agent
+
+
+def _left(deadline: float) -> float:
+    """Seconds until then; TimeoutError when there are none."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _chunk(answer: Any) -> tuple[bytes, bool]:
+    """A part of a file, and whether it is the last."""
+    return base64.b64decode(answer["buf-b64"]), bool(answer["eof"])
 
 
 def _request(name: str, arguments: dict[str, Any]) -> bytes:

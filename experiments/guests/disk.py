@@ -6,6 +6,7 @@ images here, because loading them in the guest would take minutes. Boots nothing
 
 import contextlib
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -152,12 +153,15 @@ def _make(
     disk.mkdir()
     exported.tree(client, built, tree, "--same-owner")
     for name in ("vmlinuz", "initramfs"):
-        (tree / "boot" / name).rename(disk / name)
-    rules = tree / WORKING / seccomp.FILE.relative_to(ROOT)
+        _plain(tree, f"boot/{name}", image).rename(disk / name)
+    rules = _plain(tree, f"{WORKING}/{seccomp.FILE.relative_to(ROOT)}", image)
     rules.parent.mkdir(parents=True)
     rules.write_text(seccomp.text(), encoding="utf-8")
     progress("guest: giving its engine the image")
-    _seed(client, image, tree / ENGINE_DATA)
+    data = _plain(tree, ENGINE_DATA, image)
+    if data.exists():  # the engine would follow links that the base image has there
+        shutil.rmtree(data)
+    _seed(client, image, data)
     progress("guest: making its disk")
     command = mkfs_command(tree, disk / "root.ext4")
     done = captured(command)
@@ -165,6 +169,25 @@ def _make(
         raise Missing(
             f"mkfs.ext4 failed: {done.stderr.strip()}; see that the disk has room (df -h)"
         )
+
+
+def _plain(tree: Path, name: str, image: Image) -> Path:
+    """A path in the guest's files as they were unpacked, which no link leads out of.
+
+    Root writes there, and a base image may hold any link, which the host would follow.
+
+    Raises:
+        Missing: a part of the path is a link.
+    """
+    path = tree / name
+    for part in reversed((path, *path.parents)):
+        if part != tree and part.is_relative_to(tree) and part.is_symlink():
+            raise Missing(
+                f"the guest's disk cannot be made: /{part.relative_to(tree)} is a link to "
+                f"{part.readlink()} in base {image.base}, and must be a plain file or folder; "
+                "choose another --base"
+            )
+    return path
 
 
 def _seed(client: docker.DockerClient, image: Image, data: Path) -> None:

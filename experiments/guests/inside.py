@@ -5,6 +5,7 @@ progress file up to date, and copies back what the command wrote. Ends with the 
 """
 
 import argparse
+import codecs
 import os
 import re
 import shlex
@@ -14,6 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.console.output import print_text
 from experiments.environments.profiles import CONTAINER_USER as USER
 from experiments.environments.vm import LAUNCHES
 from experiments.guests import agent
@@ -25,6 +27,9 @@ WORKING = "/hbmcomm"
 the tuned filter."""
 POLL = 0.3  # seconds between two looks
 LOOK = agent.CHUNK  # bytes of output in one look; a command may write faster
+MOST_PROGRESS = 2**10  # bytes of the progress file
+MOST_FILES = 2**26  # bytes of all files that a launch leaves
+FETCH_PATIENCE = 600.0  # seconds for all of them; an emulated CPU needs a second for a MiB
 PATIENCE = 120.0  # seconds for a guest that another client keeps busy
 END_PATIENCE = 1.0  # seconds between SIGTERM and SIGKILL
 VARIABLES = (
@@ -87,17 +92,17 @@ def _signals() -> list[int]:
 
 def _attend(guest: Agent, process: int, folder: Path, remote: str, signals: list[int]) -> int:
     """Relay the command's output and progress until it ends or a signal arrives; its exit code."""
-    relayed = 0
+    relayed, decoder = 0, codecs.getincrementaldecoder("utf-8")("replace")
     while True:
         found: Ended | None = guest.ended(process)
-        more = _relay(guest, remote, relayed)
+        more = _relay(guest, remote, relayed, decoder)
         relayed += more
         if found is not None:
             while more and not signals:
-                more = _relay(guest, remote, relayed)
+                more = _relay(guest, remote, relayed, decoder)
                 relayed += more
             return found.code if found.code >= 0 else 128 - found.code
-        progress = guest.read(f"{remote}/{PROGRESS}")
+        progress = guest.read(f"{remote}/{PROGRESS}", MOST_PROGRESS)
         if progress is not None:
             (folder / PROGRESS).write_bytes(progress)
         if signals:
@@ -107,11 +112,11 @@ def _attend(guest: Agent, process: int, folder: Path, remote: str, signals: list
             time.sleep(POLL)
 
 
-def _relay(guest: Agent, remote: str, relayed: int) -> int:
-    """Relay new output, as much as one look takes; its length."""
-    more = guest.read(_log(remote), relayed, LOOK) or b""
-    sys.stdout.buffer.write(more)
-    sys.stdout.buffer.flush()
+def _relay(guest: Agent, remote: str, relayed: int, decoder: codecs.IncrementalDecoder) -> int:
+    """Relay new output as printable text, as much as one look takes; its length in bytes."""
+    more = guest.read(_log(remote), LOOK, relayed) or b""
+    print_text(decoder.decode(more), end="")
+    sys.stdout.flush()
     return len(more)
 
 
@@ -130,18 +135,32 @@ def _fetch(guest: Agent, folder: Path, remote: str, brought: set[str]) -> None:
     """Copy the files that the command wrote to the folder on this machine; no subfolders.
 
     Raises:
-        GuestLost: the guest names what is no file of a launch, so that it cannot be believed.
+        GuestLost: the guest names what is no file of a launch, so that it cannot be believed; it
+            sends too much, or takes too long.
     """
+    with guest.within(FETCH_PATIENCE):
+        _receive(guest, folder, remote, brought)
+    _do(guest, f"rm -rf {shlex.quote(remote)} {shlex.quote(_log(remote))}")
+
+
+def _receive(guest: Agent, folder: Path, remote: str, brought: set[str]) -> None:
+    """Write what the guest names as files of the launch into the folder on this machine."""
     line = f"cd {shlex.quote(remote)} && find . -maxdepth 1 -type f -printf '%f\\n'"
     names = guest.run("/bin/sh", "-c", line).output.split("\n")
+    room = MOST_FILES
     for name in names:
         if name and not FILE.fullmatch(name):
             raise agent.GuestLost(f"the guest names {name!r}, which is no file of a launch")
         if name and name not in brought:
-            content = guest.read(f"{remote}/{name}")
+            content = guest.read(f"{remote}/{name}", room + 1, patience=FETCH_PATIENCE)
             if content is not None:
+                room -= len(content)
+                if room < 0:
+                    raise agent.GuestLost(
+                        f"the launch's files in the guest have more than {MOST_FILES:,} bytes, "
+                        f"which are not copied; the last one is {name}"
+                    )
                 (folder / name).write_bytes(content)
-    _do(guest, f"rm -rf {shlex.quote(remote)} {shlex.quote(_log(remote))}")
 
 
 def _log(remote: str) -> str:
@@ -168,7 +187,7 @@ def main() -> None:
     try:
         sys.exit(run(options.agent, options.folder, options.words, options.root, options.after))
     except ExperimentsError as error:
-        print(error, file=sys.stderr)
+        print_text(error, file=sys.stderr)
         sys.exit(os.EX_UNAVAILABLE)
 
 

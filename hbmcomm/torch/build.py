@@ -38,8 +38,10 @@ _PRIVATE = 0o600
 _QUIET, _PATIENCE, _POLL = 2.0, 1800.0, 0.05
 """Seconds of waiting for another process's build until a line says so, until it fails, and between
 two looks."""
-_NOBODY = Path("/proc/sys/kernel/overflowuid")
-"""The user that a namespace shows for those that it does not know: root, of an image's files."""
+_OVERFLOW = Path("/proc/sys/kernel/overflowuid")
+"""The user that a namespace shows for those that it does not map: root, of an image's files."""
+_MAPPED = Path("/proc/self/uid_map")
+"""The users of this namespace, in lines of the first one, its number outside and their count."""
 
 
 class BuildFailed(HbmcommError):
@@ -120,11 +122,22 @@ def _wait(lock: int, path: Path, report: Callable[[str], object]) -> None:
 def _refuse_others(folder: Path) -> None:
     """Refuse a build that an ordinary user other than this one could have made: it is code."""
     state = folder.stat()
-    if state.st_uid not in (os.geteuid(), 0, int(_NOBODY.read_text())) or state.st_mode & _OTHERS:
+    if state.st_uid not in _trusted() or state.st_mode & _OTHERS:
         raise BuildFailed(
             f"hbmcomm.torch: another user than {os.geteuid()} can write into {folder}, which holds "
             "its C++ part: remove it, or set TORCH_EXTENSIONS_DIR to a folder of your own"
         )
+
+
+def _trusted() -> set[int]:
+    """Owners of code that is run: this user, root, and the overflow user where nobody can be it.
+
+    Outside a user namespace that is an ordinary user, nobody, which services run as.
+    """
+    overflow = int(_OVERFLOW.read_text())
+    ranges = [[int(word) for word in line.split()] for line in _MAPPED.read_text().splitlines()]
+    is_user = any(first <= overflow < first + count for first, _, count in ranges)
+    return {os.geteuid(), 0} | (set() if is_user else {overflow})
 
 
 def _compile(folder: Path) -> None:

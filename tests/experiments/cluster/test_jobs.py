@@ -47,7 +47,7 @@ def launches(folder: Path) -> list[dict[str, Any]]:
 def job_of(slurm: Cluster, name: str) -> str:
     """The number of a campaign's job, once its first launch is finished."""
     wait_for(lambda: store.finished(slurm.folder / name), "finished launch")
-    (log,) = slurm.folder.glob(f"{name}-*.log")
+    (log,) = (slurm.folder / name).glob(".job-*.log")
     return log.stem.rpartition("-")[2]
 
 

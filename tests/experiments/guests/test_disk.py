@@ -1,6 +1,7 @@
 import contextlib
 import io
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 from docker.errors import ImageNotFound
 
 from experiments.guests import disk
+from experiments.model.checkout import ROOT
 from experiments.model.errors import Missing
 from experiments.provision.images import bootstrap, building, seccomp
 from experiments.provision.images.building import ImageBuildFailed
@@ -119,6 +121,74 @@ def test_who_is_not_root_is_reported_before_anything_is_built(
     how = r"needs root.*sudo ./inv vm .*--check --mpi mpich --base debian:bookworm-slim$"
     with pytest.raises(Missing, match=how):
         disk.ensure(nobody, IMAGE)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("boot", "boot/vmlinuz", "boot/initramfs", "hbmcomm"),
+        f"hbmcomm/{seccomp.FILE.parent.relative_to(ROOT)}",
+        *("var", "var/lib", "var/lib/docker"),
+    ],
+)
+@pytest.mark.parametrize("absolute", [True, False])
+def test_no_link_of_a_base_image_leads_to_files_of_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, absolute: bool
+) -> None:
+    host, made, seeded = tmp_path / "host", tmp_path / "made", list[Path]()
+    for part in ("vmlinuz", "initramfs"):  # what a link to the folder would have moved away
+        (host / "kept").mkdir(parents=True, exist_ok=True)
+        (host / part).write_text("the host's")
+    before = sorted(host.rglob("*"))
+    made.mkdir()
+
+    def tree(client: Any, built: str, folder: Path, owners: str) -> None:
+        for part in ("boot/vmlinuz", "boot/initramfs"):
+            (folder / part).parent.mkdir(parents=True, exist_ok=True)
+            (folder / part).write_text("the guest's")
+        link = folder / name
+        if link.is_dir():
+            shutil.rmtree(link)
+        link.unlink(missing_ok=True)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(host if absolute else os.path.relpath(host, link.parent))
+
+    monkeypatch.setattr(disk.exported, "tree", tree)
+    monkeypatch.setattr(disk, "_seed", lambda client, image, data: seeded.append(data))
+    nobody: Any = None
+    with pytest.raises(Missing, match=f": /{name} is a link to .*host in base debian:bookworm"):
+        disk._make(nobody, IMAGE, "built", made, lambda text: None)
+    assert sorted(host.rglob("*")) == before
+    assert seeded == []
+
+
+def test_the_engine_that_fills_the_disk_meets_no_files_of_the_base_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, made = tmp_path / "host", tmp_path / "made"
+    host.mkdir()
+    (host / "file").touch()
+    made.mkdir()
+
+    def tree(client: Any, built: str, folder: Path, owners: str) -> None:
+        for part in ("boot/vmlinuz", "boot/initramfs", "var/lib/docker/daemon.json"):
+            (folder / part).parent.mkdir(parents=True, exist_ok=True)
+            (folder / part).touch()
+        (folder / "var/lib/docker/overlay2").symlink_to(host)
+
+    class Seeded(Exception):
+        pass
+
+    def seed(client: Any, image: Image, data: Path) -> None:
+        assert data == made / "tree/var/lib/docker" and not data.exists()
+        raise Seeded
+
+    monkeypatch.setattr(disk.exported, "tree", tree)
+    monkeypatch.setattr(disk, "_seed", seed)
+    nobody: Any = None
+    with pytest.raises(Seeded):
+        disk._make(nobody, IMAGE, "built", made, lambda text: None)
+    assert (host / "file").exists()
 
 
 @pytest.fixture

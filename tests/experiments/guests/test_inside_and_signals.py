@@ -89,7 +89,7 @@ class Agent:
         return {"position": asked["offset"], "eof": False}
 
     def guest_file_read(self, asked: dict[str, Any]) -> Any:
-        output = self.says if asked["handle"] == LOG else b""
+        output = self.says[: asked["count"]] if asked["handle"] == LOG else b""
         return {
             "count": len(output),
             "buf-b64": base64.b64encode(output).decode(),
@@ -188,17 +188,62 @@ def test_a_command_that_says_more_than_can_be_read_is_heard_and_ended(
     assert f"kill -s 15 -- -{agent.command}" in agent.lines
 
 
+def test_a_terminal_shows_escape_sequences_of_a_guest_and_does_not_obey_them(
+    agent: Agent, inside: "subprocess.Popen[str]"
+) -> None:
+    agent.says = "\x1b]0;title\x07 Größe\n".encode() * 2**14
+    agent.meddle.set_result(lambda name, asked: None)
+    assert inside.stdout is not None
+    assert inside.stdout.readline() == "\\x1b]0;title\\x07 Größe\n"
+    inside.terminate()
+    inside.stdout.buffer.read()  # PYTHONUNBUFFERED=1 and a signal may cut the last character
+    assert inside.wait(PATIENCE) == 128 + signal.SIGTERM
+
+
+def test_so_does_it_with_a_guests_reasons(agent: Agent, inside: "subprocess.Popen[str]") -> None:
+    agent.meddle.set_result(
+        lambda name, asked: refusal("\x1b[2J") if name == "guest-file-open" else None
+    )
+    assert inside.wait(PATIENCE) == os.EX_UNAVAILABLE
+    assert inside.stderr is not None
+    assert inside.stderr.read() == "the guest refuses guest-file-open: \\x1b[2J\n"
+
+
 class LyingGuest:
-    """An agent that names files which no launch writes."""
+    """An agent that names these files, each as long as it may be."""
+
+    def __init__(self, names: str) -> None:
+        self.names, self.patiences = names, list[float]()
 
     def run(self, *words: str) -> Ended:
-        return Ended(0, "result.json\n../../outside\n" if "find" in words[-1] else "")
+        return Ended(0, self.names if "find" in words[-1] else "")
 
-    def read(self, path: str) -> bytes:
-        return b"from the guest"
+    def read(self, path: str, most: int, offset: int = 0, patience: float = 60.0) -> bytes:
+        return b"from the guest"[:most]
+
+    @contextlib.contextmanager
+    def within(self, patience: float) -> Iterator[None]:
+        self.patiences.append(patience)
+        yield
+
+
+def fetch(names: str, folder: Path) -> LyingGuest:
+    guest: Any = LyingGuest(names)
+    in_guest._fetch(guest, folder, "/launch/0000-vm-plain", set())
+    return guest
 
 
 def test_a_guest_writes_into_the_launchs_folder_alone(tmp_path: Path) -> None:
     with pytest.raises(GuestLost, match=r"names '\.\./\.\./outside', which is no file of a launch"):
-        in_guest._fetch(LyingGuest(), tmp_path, "/launch/0000-vm-plain", set())  # type: ignore[arg-type]
+        fetch("result.json\n../../outside\n", tmp_path)
     assert not (tmp_path / "../../outside").exists()
+
+
+def test_all_files_of_a_guest_together_have_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_guest, "MOST_FILES", 28)
+    assert fetch("one\ntwo\n", tmp_path).patiences == [in_guest.FETCH_PATIENCE]
+    with pytest.raises(GuestLost, match=r"more than 28 bytes, .* the last one is more"):
+        fetch("one\ntwo\nmore\n", tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]

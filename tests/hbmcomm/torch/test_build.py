@@ -1,15 +1,17 @@
 """The C++ part is built once for each torch; a build that cannot be made, or is killed, says so."""
 
 import fcntl
+import importlib.util
 import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
+import hbmcomm
 from tests.second_user import SecondUser
 
 WHOLE = "the whole library"
@@ -185,6 +187,40 @@ def test_no_code_is_loaded_that_another_user_may_have_built(
         os.chown(folder, owner, owner)
         with pytest.raises(build.BuildFailed, match=f"can write into {folder}, which holds"):
             build.build()
+
+
+@pytest.mark.parametrize(
+    ("mapped", "is_trusted"),
+    [
+        ("         0          0 4294967295\n", False),  # outside a user namespace
+        ("         0       1000          1\n         1     100000      65536\n", False),
+        ("      1000       1000          1\n", True),
+        ("         0       1000          1\n      1000     100000          1\n", True),
+    ],
+)
+def test_the_overflow_user_is_trusted_only_where_no_process_can_be_that_user(
+    mapped: str, is_trusted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Needs no torch: the rule is read from its file."""
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    place = Path(hbmcomm.__file__).parent / "torch" / "build.py"
+    spec = importlib.util.spec_from_file_location("build_without_torch", place)
+    assert spec is not None and spec.loader is not None
+    rule = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(rule)
+    for name, text in {"_OVERFLOW": "65534\n", "_MAPPED": mapped}.items():
+        (tmp_path / name).write_text(text)
+        monkeypatch.setattr(rule, name, tmp_path / name)
+    folder = tmp_path / "extensions"
+    folder.mkdir(0o755)
+    rule._refuse_others(folder)  # this user's own
+    owned = SimpleNamespace(st_uid=65534, st_mode=0o755)
+    monkeypatch.setattr(Path, "stat", lambda path: owned)
+    if is_trusted:
+        rule._refuse_others(folder)
+    else:
+        with pytest.raises(rule.BuildFailed, match=f"can write into {folder}, which holds"):
+            rule._refuse_others(folder)
 
 
 def test_a_folder_that_cannot_be_written_to_is_named_with_the_variable(
