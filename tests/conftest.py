@@ -35,6 +35,8 @@ pytest_plugins = ["tests.campaigns", "tests.second_user", "tests.sharing", "test
 hypothesis.settings.register_profile("suite", deadline=None)  # a busy machine takes its time
 hypothesis.settings.load_profile("suite")
 
+RARE_SECONDS = 1800.0
+"""For one rare test: some take minutes on a machine that has nothing else to do."""
 EXTRAS = ("hypothesis", "ml_dtypes")  # what ranks of tests import beside the project
 SURVIVORS = {
     "openmpi": "--enable-recovery",
@@ -173,6 +175,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return 0 if item.nodeid.startswith((GUESTS, CORE)) else 1
 
     items.sort(key=place)
+    for item in items:
+        if item.get_closest_marker("rare") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(RARE_SECONDS))
 
 
 class InTwoGroups(LoadScopeScheduling):
