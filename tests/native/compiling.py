@@ -41,7 +41,7 @@ ARM_PACKAGES = "gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 ARM = Compiler("aarch64-linux-gnu-gcc", (*library_flags("linux-aarch64"), "-g", *FOLDERS))
 
 
-def run(*command: str | Path, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
+def run(*command: str | Path, seconds: float = 240.0) -> subprocess.CompletedProcess[str]:
     """A program's exit code, and all that it printed."""
     environment = os.environ | {"TSAN_OPTIONS": "halt_on_error=1"}
     return subprocess.run(
