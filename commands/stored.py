@@ -1,17 +1,16 @@
 """`plot`, `report`, `archive`, `compare` and `export`: what is made of a stored campaign.
 
-Imports pandas, matplotlib and docker in the functions that need them: that takes a second, which
-the other tasks need not pay.
+Imports pandas, matplotlib, docker and multiprocessing in the functions that need them: that takes a
+second, which the other tasks need not pay.
 """
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from commands.flags import check_choice
 from commands.folders import FIGURES, new_figures, newest, stored, writable_file
 from experiments.console.output import print_text
 from experiments.console.stages import Stages
+from experiments.model.errors import ExperimentsError
 from experiments.results import archive as archives
 from experiments.results.unarchive import opened
 
@@ -33,11 +32,24 @@ def write_report(folder: Path, out: Path) -> Path:
 
 
 def draw_and_report(folder: Path, out: Path) -> Path:
-    """A campaign's figures, tables and page into a folder, drawn on two cores; the page."""
+    """A campaign's figures, tables and page into a folder, drawn on two cores; the page.
+
+    Raises:
+        ExperimentsError: one of them cannot be drawn or written.
+    """
+    import multiprocessing
+    from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as beside:
         page = beside.submit(write_report, folder, out)
         draw(folder, out)
-        return page.result()
+        try:
+            return page.result()
+        except BrokenProcessPool as error:
+            raise ExperimentsError(
+                "the process that wrote the page was ended, perhaps for lack of memory; the "
+                f"figures are in {out}; write the page: ./inv report --results {folder}"
+            ) from error
 
 
 def plot(results: str | None, out: str, formats: str) -> None:

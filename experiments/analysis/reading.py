@@ -24,9 +24,8 @@ from experiments.model.quantities import parse_rate
 from experiments.model.workloads import COMPUTING, WORKLOADS
 from experiments.results import recorded, store, stored
 
-pd.options.mode.string_storage = (
-    "python"  # frames are searched row by row: pyarrow takes twice as long
-)
+# frames are searched row by row, which takes pyarrow's strings twice as long
+pd.options.mode.string_storage = "python"
 
 OVER_PRIVATE = f"-{PRIVATE}"
 """What a transport's name ends with where it moves private arrays instead of the arena's."""

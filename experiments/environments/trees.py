@@ -157,8 +157,8 @@ class Charliecloud(Tree):
             "--",
             *ranks,
         ]
-        variables = {"USER": "hbmcomm"}  # ch-run does not start without one
-        return Process(self.over_layers(argv), variables)
+        user = {"USER": "hbmcomm"}  # ch-run does not start without one
+        return Process(self.over_layers(argv), user)
 
 
 class Userland(Tree):

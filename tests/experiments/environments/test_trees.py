@@ -98,7 +98,7 @@ def inside(environment: Any, folder: Path, script: str) -> str:
     return log.read_text()
 
 
-@pytest.mark.skipif(not passthrough.is_root(), reason="the driver is not root")
+@pytest.mark.skipif(not passthrough.is_root(), reason="only root gives ranks another user")
 @pytest.mark.parametrize("runtime", [Userland, pytest.param(Charliecloud, marks=needs("ch-run"))])
 def test_roots_ranks_may_do_what_nobody_may(
     mounted: Layers, tmp_path: Path, runtime: type[Tree]
