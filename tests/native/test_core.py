@@ -38,6 +38,7 @@ TESTS = {
     "closed": "a wait for a rank that left ends, and reports that rank",
     "interrupted": "a rank that is interrupted at the start ends the call of all",
     "halfway": "a rank that is interrupted in the middle ends the call of all",
+    "failing": "where a function of the program fails on one rank, none gets a wrong result",
     "intruder": "a malicious rank makes no other access memory that it does not share",
     "died": "the death of a process is detected",
     "claims": "a claim has one owner, for as long as its process lives",

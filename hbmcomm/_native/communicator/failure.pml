@@ -1,10 +1,11 @@
 /* A rank that fails and uses its memory again, while others are in the call.
 
-   Code: communicator/failure.c waiting/progress.c
+   Code: communicator/failure.c waiting/progress.c reduce/reduce_staged.c reduce/scan.c
 
    `giver` fails at any moment. Its program then overwrites the array that it sent, and, after all
    others have stopped, the array in which it received. `second` copies from the giver, writes into
-   that second array, and passes its copy on to `third` (copy_pieces in algorithms/broadcast.c). A
+   that second array, and passes its copy on to `third` (copy_pieces in algorithms/broadcast.c). Where
+   the copy is a reduction, a function of the program may fail in it: then there is no result. A
    rank that completes the call has the data of the call. No write of a rank arrives in memory that
    its owner uses again. */
 #include "../weak.pml"
@@ -17,6 +18,7 @@
 #define NO_RELEASE_OF_READY 7     /* signal_step() */
 #define NO_ACQUIRE_OF_READY 8     /* reached() */
 #define NO_WAIT_FOR_STOPPED 9     /* hbm_all_stopped() */
+#define NO_STATUS_BEFORE_STEP 10  /* reduce_slice(), reduce_piece() */
 
 short given = 1, copy, received, record;
 bit failed, ready, stopped;
@@ -35,25 +37,32 @@ end:
     od
 }
 
-/* 0 loads the array, 1 its copy, 2 ready, 3 writes into the giver's array, fence, 4 failed; then
+/* 0 loads the array, 1 its copy unless it errs, 2 ready, 3 writes into the giver's array, fence, 4 failed; then
    5 the record and 6 stopped */
 active proctype second()
 {
     int done = 0;
     short loaded, why;
-    bit fails;
+    bit fails, errs;
+    if
+    :: errs = 0
+    :: errs = 1
+    fi;
     do
     OP(0, 0, true, loaded = given)
-    OP(1, BIT(0), true, copy = loaded)
-    OP(2, NEEDS(NO_RELEASE_OF_READY, BEFORE(2)), true, ready = 1)
-    OP(3, 0, true, received = 5)
+    OP(1, BIT(0), true, copy = (errs -> 8 : loaded))
+    OP(2, NEEDS(NO_RELEASE_OF_READY, BEFORE(2)), !errs || LACKS(NO_STATUS_BEFORE_STEP), ready = 1)
+    OP(3, 0, !errs, received = 5)
     OP(4, NEEDS(NO_FENCE_OF_ABANDONED, BIT(0)), true, fails = failed)
     OP(5, NEEDS(NO_ACQUIRE_OF_FAILED, BIT(4)), true, why = record)
     OP(6, BIT(4) | NEEDS(NO_RELEASE_OF_STOPPED, BEFORE(6)), fails, stopped = 1)
     :: done == BEFORE(7) || (done == BEFORE(6) && !fails) -> break
+    :: errs && (done & BIT(1)) && (done & BIT(2) || !LACKS(NO_STATUS_BEFORE_STEP)) -> goto over
     od;
     assert(fails || loaded == 1);
-    assert(!fails || why == 9)
+    assert(!fails || why == 9);
+over:
+    skip
 }
 
 /* 0 ready, 1 the copy, fence, 2 failed */
@@ -62,6 +71,7 @@ active proctype third()
     int done = 0;
     short loaded;
     bit fails;
+end:
     do
     OP(0, 0, ready, skip)
     OP(1, NEEDS(NO_ACQUIRE_OF_READY, BIT(0)), true, loaded = copy)

@@ -11,7 +11,7 @@
    2 out. Short messages have more buffers, and each call continues with the next one, as in
    pieces.c.
 
-   Model: reduce/reduce_staged.pml */
+   Models: reduce/reduce_staged.pml, communicator/failure.pml */
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
 #include "rendezvous/pieces.h"
@@ -80,7 +80,8 @@ static int reduce_slice(hbm_operation *o)
     if (has_output(o, c->rank))
         c->out[outs++] = (char *)o->call.recv + o->piece * o->room;
     int status = reduce_into(o, c->size, c->out, outs, own.from, own.to - own.from, IN_ORDER);
-    hbm_signal_arrival(o, 2 * o->piece + 2);
+    if (!status) /* a function of the program may fail: then there is no result to announce */
+        hbm_signal_arrival(o, 2 * o->piece + 2);
     return status;
 }
 

@@ -6,7 +6,7 @@
    and the next rank loads it with acquire. That rank stores `done` k + 1 with release after it has
    reduced the piece; piece k + depth may then take its offset.
 
-   Model: reduce/scan.pml */
+   Models: reduce/scan.pml, communicator/failure.pml */
 #include "algorithms/algorithms.h"
 #include "communicator/bell.h"
 #include "cpu/copy.h"
@@ -75,12 +75,14 @@ static int reduce_piece(hbm_operation *o)
         c->out[outs++] = result;
     if (outs)
         status = reduce_into(o, ins, c->out, outs, 0, bytes, IN_ORDER);
+    if (status) /* a function of the program may fail: then there is no result to announce */
+        return status;
     if (!is_scan(o) && before)
         hbm_copy(result, before, bytes);
     signal_step(o, &c->own->ready, o->piece + 1);
     signal_step(o, &c->own->done, o->piece + 1);
     hbm_ring(c);
-    return status;
+    return HBM_OK;
 }
 
 int hbm_scan(hbm_operation *o)

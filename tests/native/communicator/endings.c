@@ -250,6 +250,64 @@ void test_halfway(uint64_t seed, double seconds)
     }
 }
 
+/* ---- a function of the program fails on one rank ---- */
+
+#define COMBINED 1024 /* entries: one piece, or a slot's data */
+
+typedef struct {
+    int operation, failing; /* the rank whose function fails */
+    uint64_t count;
+} failing_call;
+
+static int adds(uintptr_t fails, const void *a, void *b, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        ((uint64_t *)b)[i] += ((const uint64_t *)a)[i];
+    if (fails)
+        sleep_ms(2); /* the others sleep: one that is woken too early runs beside this rank */
+    return fails != 0;
+}
+
+/* The result of a rank that ends without an error is right, wherever another one fails. */
+static void body_failing(member *me)
+{
+    const failing_call *f = me->shared;
+    uint64_t *memory = calloc(2, f->count * sizeof *memory);
+    CHECK(memory, "no memory");
+    uint64_t *send = memory, *recv = memory + f->count, expected = 0;
+    for (uint64_t i = 0; i < f->count; i++)
+        send[i] = (uint64_t)me->rank + 1;
+    hbm_call call = {.operation = (uint8_t)f->operation, .reduction = HBM_USER,
+                     .count = f->count, .entry_bytes = sizeof *send, .reduce = adds,
+                     .function = me->rank == f->failing, .send = (uintptr_t)send,
+                     .recv = (uintptr_t)recv};
+    int status = run(me, call), last = f->operation == HBM_SCAN ? me->rank + 1 : me->g.size;
+    CHECK(status == HBM_OK || status == HBM_INTERRUPTED, "rank %d: status %d", me->rank, status);
+    CHECK(status || me->rank != f->failing, "the failing rank has no error");
+    for (int r = 0; r < last; r++)
+        expected += (uint64_t)r + 1;
+    for (uint64_t i = 0; i < f->count && !status; i++)
+        CHECK(recv[i] == expected, "rank %d: entry %llu is %llu, not %llu, without an error",
+              me->rank, (unsigned long long)i, (unsigned long long)recv[i],
+              (unsigned long long)expected);
+    free(memory);
+}
+
+void test_failing(uint64_t seed, double seconds)
+{
+    double end = seconds_now() + seconds;
+    dice d = {seed};
+    for (int round = 0; round < 40 || seconds_now() < end; round++) {
+        group g = {.size = 2 + (int)roll(&d, 2), .oversubscribed = (int)roll(&d, 2)};
+        failing_call f = {.operation = roll(&d, 2) ? HBM_ALLREDUCE : HBM_SCAN,
+                          .failing = (int)roll(&d, (uint64_t)g.size),
+                          .count = (roll(&d, 2) ? 5 : 40) * COMBINED + roll(&d, 100)};
+        if (f.operation == HBM_SCAN && f.failing == 0)
+            f.failing = 1; /* rank 0 has nothing to combine */
+        as_ranks(g, body_failing, &f);
+    }
+}
+
 /* ---- a rank's process dies ---- */
 
 /* One of two ranks dies; each holds a claim on a word that both map. */
