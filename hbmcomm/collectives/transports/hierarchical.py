@@ -20,7 +20,7 @@ from hbmcomm.collectives.calls.engine import Engine
 from hbmcomm.collectives.calls.plan import FREED, Plan
 from hbmcomm.collectives.calls.threaded import Operation, Request, ThreadedPlan
 from hbmcomm.collectives.core import mpi_progress, numpy_arrays
-from hbmcomm.collectives.core.native import FOREIGN_NUMBERS, ffi, lib, setting
+from hbmcomm.collectives.core.native import FOREIGN_NUMBERS, OPERATIONS, ffi, lib, setting
 from hbmcomm.collectives.core.opening import open_core, open_on_all
 from hbmcomm.collectives.hierarchical import flat, operations
 from hbmcomm.collectives.hierarchical.hosts import watch
@@ -198,11 +198,22 @@ class Hierarchical(Direct):
         if not isinstance(operands, Operands):
             return operands
         task = Task(name, operands)
-        if not lib.hbm_serves(task.call, self.size):
+        if not self._serves(task):
             return self._operands(lib.HBM_UNSERVED, name, *arguments)
         if self._must_copy(task):
             task = Task(name, with_copied_input(name, operands, self.size))
         return task
+
+    def _serves(self, task: Task) -> bool:
+        """Whether the core serves the call and what becomes of it inside a host, on every rank."""
+        if not lib.hbm_serves(task.call, self.size):
+            return False
+        ways = self._ways
+        if ways is None or task.call.reduction != lib.HBM_USER or ways.layout.leaders == 1:
+            return True
+        inside = ffi.new("hbm_call *", task.call[0])
+        inside.operation, inside.count = OPERATIONS.index("Reduce_scatter_block"), 1
+        return bool(lib.hbm_serves(inside, ways.layout.most))
 
     def _must_copy(self, task: Task) -> bool:
         """Whether received data would be written over data that is still to be sent."""

@@ -1,4 +1,4 @@
-"""Rank program: entries of every size are reduced as by MPI. For two or three ranks."""
+"""Rank program: entries of every size are reduced as by MPI. For two to four ranks."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
