@@ -167,7 +167,10 @@ def mpirun_on(tmp_path: Path) -> Start:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests early, or one core idles at the end; visits last, with least priority."""
+    """The longest tests early, or one core idles at the end; visits last, with least priority.
+
+    Intel MPI is made from MPICH, so what is tested with both is rare with Intel MPI.
+    """
 
     def place(item: pytest.Item) -> int:
         if item.nodeid.startswith(VISITS):
@@ -176,8 +179,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     items.sort(key=place)
     for item in items:
+        if isinstance(item, pytest.Function) and "impi" in _parameters(item).values():
+            item.add_marker(pytest.mark.rare)
         if item.get_closest_marker("rare") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(RARE_SECONDS))
+
+
+def _parameters(item: pytest.Function) -> dict[str, object]:
+    return item.callspec.params if hasattr(item, "callspec") else {}
 
 
 class InTwoGroups(LoadScopeScheduling):

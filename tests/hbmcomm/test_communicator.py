@@ -4,15 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from experiments.model.environment import MPIS
 from tests.starting import Start
 
 PROGRAMS = Path(__file__).parent / "ranks"
 TRANSPORTS = ("direct", "mpi", "pickle")
 
 pytestmark = pytest.mark.ranks
-of_every_mpi = pytest.mark.parametrize(
-    "mpi", ["openmpi", "mpich", pytest.param("impi", marks=pytest.mark.rare)]
-)
+of_every_mpi = pytest.mark.parametrize("mpi", MPIS)
 
 
 @of_every_mpi

@@ -129,7 +129,7 @@ def test_data_is_right_in_every_dtype(harness: Harness, dtype: str) -> None:
     assert harness(replace(LAUNCH, dtype=dtype, cells=cells))["cells"]
 
 
-@pytest.mark.parametrize("cadence", ["isolated", "streaming"])
+@pytest.mark.parametrize("cadence", ["streaming", pytest.param("isolated", marks=pytest.mark.rare)])
 def test_a_rotating_cache_and_both_cadences_measure_the_same_cells(
     harness: Harness, cadence: str
 ) -> None:

@@ -73,9 +73,9 @@ def test_the_users_marks_hold_in_both_parts() -> None:
     [
         ("", False, [3, 2]),
         ("", True, [4, 3]),
-        ("not container", False, [3, 1]),
-        ("browser", False, [1, 0]),
-        ("rare", True, [1, 1]),
+        pytest.param("not container", False, [3, 1], marks=pytest.mark.rare),
+        pytest.param("browser", False, [1, 0], marks=pytest.mark.rare),
+        pytest.param("rare", True, [1, 1], marks=pytest.mark.rare),
     ],
 )
 def test_no_test_is_in_two_parts_or_in_none(

@@ -19,7 +19,7 @@ UNDER = {
     8: ("impi",),
 }
 """The MPIs that start them; with transport direct the core moves the data under each."""
-RARE = {(3, "mpich"), (3, "impi"), (4, "impi"), (4, "mpich"), (5, "openmpi"), (8, "impi")}
+RARE = {(2, "mpich"), (3, "mpich"), (4, "mpich"), (5, "openmpi")}
 """More ranks than cores under launchers whose ranks start slowly."""
 TRANSPORTS = ("direct", "mpi", "pickle")
 

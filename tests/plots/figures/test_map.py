@@ -210,9 +210,13 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "sixteen nodes": {"machine": "caches", "ranks": 32},
     "sixty-four ranks on a node": {"machine": "sixty-four", "ranks": 64},
 }
+RARE = ("four and four, spread", "more ranks than CPUs", "eight and eight", "sixteen nodes")
+"""Up to ten seconds each, and like the others."""
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.rare] * (name in RARE)) for name in LAYOUTS]
+)
 def test_every_word_is_legible_and_every_colour_has_a_dark_one(name: str) -> None:
     for drawing in mapped(make_launch(**LAYOUTS[name]), machine=WARNING):
         with style():

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.ranks
     [
         ("openmpi", "0,1,0,1", "1", 40),
         pytest.param("mpich", "0,0,1,2,1", "1", 20, marks=pytest.mark.rare),
-        ("impi", "0,1,1,0", "2", 30),
+        ("mpich", "0,1,1,0", "2", 30),
         pytest.param("openmpi", "0,1,2", "1", 20, marks=pytest.mark.rare),
     ],
     ids=["round-robin", "unequal", "two-leaders", "a-rank-each"],

@@ -18,7 +18,7 @@ def test_ranks_that_share_memory_exchange_tensors_without_copies(mpirun: Start) 
 
 
 def test_ranks_without_common_memory_exchange_the_same_tensors(mpirun: Start) -> None:
-    assert mpirun(RANKS / "exchange.py", 2, "mpi", mpi="impi").output.count("all right") == 2
+    assert mpirun(RANKS / "exchange.py", 2, "mpi", mpi="mpich").output.count("all right") == 2
 
 
 def test_on_two_hosts_each_pair_takes_what_it_shares(mpirun: Start) -> None:
