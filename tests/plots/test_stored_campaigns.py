@@ -65,6 +65,7 @@ def rename(folder: Path, old: str, new: str) -> None:
         path.rename(path.with_name(path.name.replace(old, new)))
 
 
+@pytest.mark.rare
 def test_a_campaign_of_an_emulated_machine_of_ones_own_is_drawn_anywhere(tmp_path: Path) -> None:
     folder = write_campaign(
         tmp_path / "own", machine="knl-snc4-flat", profiles="tuned", sizes="1KiB"

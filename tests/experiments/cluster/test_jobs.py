@@ -150,6 +150,7 @@ def test_ctrl_c_cancels_the_job_and_keeps_what_finished(slurm: Cluster) -> None:
     assert slurm.run("squeue", "--noheader").stdout == ""
 
 
+@pytest.mark.rare
 def test_a_campaign_goes_on_in_a_new_job_after_its_time_limit(slurm: Cluster) -> None:
     process = begin(slurm, "limited", blocks=2)
     job = job_of(slurm, "limited")

@@ -89,6 +89,7 @@ def test_bare_operators_serve_eager_and_compiled_programs(torch_ranks: Start) ->
     assert torch_ranks("operators", 2).right() == ["right\n"] * 2
 
 
+@pytest.mark.rare
 def test_destroyed_groups_leave_no_descriptors_and_threads(torch_ranks: Start) -> None:
     assert torch_ranks("many_groups", 2, "20", "64").right() == ["right\n"] * 2
 
@@ -102,6 +103,7 @@ def test_groups_that_torch_wraps_and_tensors_that_grow_are_served(torch_ranks: S
     assert torch_ranks("wrapped", 2).right() == ["right\n"] * 2
 
 
+@pytest.mark.rare
 def test_a_thread_makes_its_large_tensors_in_a_kind_of_memory(
     monkeypatch: pytest.MonkeyPatch, torch_ranks: Start
 ) -> None:
@@ -109,6 +111,7 @@ def test_a_thread_makes_its_large_tensors_in_a_kind_of_memory(
     assert torch_ranks("kinds", 1).right() == ["right\n"]
 
 
+@pytest.mark.rare
 def test_memory_without_a_tensor_is_in_the_kind_too(
     monkeypatch: pytest.MonkeyPatch, torch_ranks: Start, tmp_path: Path
 ) -> None:

@@ -118,6 +118,7 @@ def test_a_build_that_was_killed_is_made_again(build: ModuleType) -> None:
     assert Path("compiled").read_text() == "xx"
 
 
+@pytest.mark.rare
 def test_of_processes_that_start_at_once_one_builds_and_all_wait(build: ModuleType) -> None:
     running = [_start("complete", 2) for _ in range(2)]
     outputs = [each.communicate() for each in running]
