@@ -284,7 +284,7 @@ int hbm_reduce_by_nodes(hbm_operation *o)
 {
     int status = HBM_OK;
     if (o->stage == BEGINNING) {
-        status = is_allreduce(o) ? HBM_OK : hbm_allocate_staging(o);
+        status = is_allreduce(o) ? HBM_OK : hbm_allocate_staging(o, STAGING_BYTES);
         if (status)
             return status;
         begin_pieces(o);

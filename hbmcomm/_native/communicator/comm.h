@@ -75,6 +75,7 @@ struct hbm_comm {
     int roots[SLOTS];
     hbm_heap *heap;             /* this rank's ordinary memory, which holds its staging buffers */
     uint64_t staging;           /* their offset in it */
+    uint64_t staging_populated; /* bytes of them, from that offset on */
     uint64_t shared_room;       /* as shared_room_of() */
     uint64_t staged;            /* pieces put into them so far */
     uint64_t reduced;           /* buffers of them that reductions have filled so far */

@@ -127,18 +127,21 @@ void hbm_heap_on_grow(hbm_heap *h, int (*populate)(void *context, uint64_t start
 
 void hbm_heap_fills_itself(hbm_heap *h) { h->fills_itself = 1; }
 
-uint64_t hbm_heap_allocate(hbm_heap *h, uint64_t bytes, uint64_t alignment)
+int hbm_heap_populate(hbm_heap *h, uint64_t start, uint64_t end)
 {
-    uint64_t from, to, start = hbm_heap_reserve(h, bytes, alignment);
-    if (start == HBM_NOWHERE)
-        return start;
-    uint64_t end = start + (bytes ? bytes : 1);
+    uint64_t from, to;
     if (!hbm_heap_missing(h, start, end, &from, &to))
-        return start;
+        return 0;
     int failed = h->populate ? h->populate(h->context, start, end) : 1;
     if (!failed || (failed < 0 && !hbm_heap_missing(h, start, end, &from, &to)))
-        return start;
-    if (failed < 0 && h->fills_itself && !hbm_heap_fill(h, start, end))
+        return 0;
+    return failed > 0 || !h->fills_itself || hbm_heap_fill(h, start, end) ? ENOMEM : 0;
+}
+
+uint64_t hbm_heap_allocate(hbm_heap *h, uint64_t bytes, uint64_t alignment)
+{
+    uint64_t start = hbm_heap_reserve(h, bytes, alignment);
+    if (start == HBM_NOWHERE || !hbm_heap_populate(h, start, start + (bytes ? bytes : 1)))
         return start;
     hbm_heap_free(h, start);
     return nowhere(ENOMEM);

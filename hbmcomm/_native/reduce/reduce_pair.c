@@ -77,7 +77,7 @@ int hbm_reduce_pair(hbm_operation *o)
     int gives = is_all || !at_root, reduces = is_all || at_root;
     int status = HBM_OK;
     if (o->stage == BEGINNING) {
-        status = gives ? hbm_allocate_staging(o) : HBM_OK;
+        status = gives ? hbm_allocate_staging(o, RING) : HBM_OK;
         if (status)
             return status;
         o->room = room_for(o, o->block, overlapping_piece(o->block));

@@ -26,12 +26,21 @@ _Static_assert(BUFFERS * PIECE <= STAGING_BYTES && BUFFERS <= STAGING_DEPTH,
 
 enum { BEGINNING, REDUCING, COPYING_OUT };
 
-static uint64_t offset_of(const hbm_operation *o, uint64_t buffer)
+static uint64_t buffer_bytes(const hbm_operation *o)
 {
     uint64_t bytes = (o->block < o->room ? o->block : o->room) + LINE - 1;
-    bytes -= bytes % LINE;
-    uint64_t all = bytes > PIECE ? STAGING_BYTES : BUFFERS * PIECE;
-    return (o->comm->reduced + buffer) % (all / bytes) * bytes;
+    return bytes - bytes % LINE;
+}
+
+static uint64_t all_bytes(const hbm_operation *o)
+{
+    return buffer_bytes(o) > PIECE ? STAGING_BYTES : BUFFERS * PIECE;
+}
+
+static uint64_t offset_of(const hbm_operation *o, uint64_t buffer)
+{
+    uint64_t bytes = buffer_bytes(o);
+    return (o->comm->reduced + buffer) % (all_bytes(o) / bytes) * bytes;
 }
 
 static uint64_t input_offset(const hbm_operation *o, uint64_t piece)
@@ -106,11 +115,11 @@ int hbm_reduce_staged(hbm_operation *o)
 {
     int status;
     if (o->stage == BEGINNING) {
-        status = hbm_allocate_staging(o);
-        if (status)
-            return status;
         o->room = room_for(o, o->block, PIECE);
         o->pieces = (o->block + o->room - 1) / o->room;
+        status = hbm_allocate_staging(o, all_bytes(o));
+        if (status)
+            return status;
         copy_in(o, 0);
         o->stage = REDUCING;
     }

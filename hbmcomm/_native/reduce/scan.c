@@ -90,16 +90,17 @@ int hbm_scan(hbm_operation *o)
     hbm_comm *c = o->comm;
     int next = c->rank + 1, status;
     if (o->stage == BEGINNING) {
+        o->room = room_for(o, o->block, PIECE);
+        o->pieces = (o->block + o->room - 1) / o->room;
+        uint64_t buffers = o->pieces < depth(o) ? o->pieces : depth(o);
         status = hbm_begin_call(o, READ_BY_ALL);
         if (!status && next < c->size)
-            status = hbm_allocate_staging(o);
+            status = hbm_allocate_staging(o, buffers * stride(o));
         if (!status && !hbm_staging_is_free(o))
             status = HBM_PENDING;
         if (status)
             return status;
         hbm_post(o, NULL, 0, 0);
-        o->room = room_for(o, o->block, PIECE);
-        o->pieces = (o->block + o->room - 1) / o->room;
         o->stage = REDUCING;
     }
     for (; o->piece < o->pieces; o->piece++) {

@@ -41,6 +41,11 @@ static uint64_t depth(const hbm_operation *o, uint64_t room)
     return buffers > STAGING_DEPTH ? buffers : STAGING_DEPTH;
 }
 
+uint64_t hbm_ring_bytes(const hbm_operation *o)
+{
+    return depth(o, o->room) * slices_of(o) * o->room;
+}
+
 /* The offset of a receiver's piece in a sender's staging; `first` is the buffer that it began
    with. */
 static uint64_t offset_of(const hbm_operation *o, uint64_t first, int receiver, uint64_t room)

@@ -35,6 +35,9 @@ uint64_t hbm_most_room(const hbm_operation *o);
 /* The length of this rank's pieces, if it offers its message in staging buffers; it posts that. */
 uint64_t hbm_piece_room(const hbm_operation *o);
 
+/* Bytes of its staging buffers that pieces of this length use in turn. */
+uint64_t hbm_ring_bytes(const hbm_operation *o);
+
 /* Sets the number of pieces, once the offers of all senders are known. */
 int hbm_begin_pieces(hbm_operation *o);
 

@@ -51,12 +51,12 @@ int hbm_post_offer(hbm_operation *o)
     uint64_t table = has_table(o) ? (uint64_t)o->comm->size * sizeof(hbm_part) : 0;
     o->offer = hbm_choose_offer(o, bytes + table);
     if (o->offer == IN_STAGING) {
-        int status = hbm_allocate_staging(o);
-        if (status)
-            return status;
         o->room = hbm_piece_room(o);
         if (o->room > hbm_most_room(o)) /* blocks of unequal lengths, of which others do not know */
             return hbm_blame(o->comm, HBM_NO_MEMORY, o->comm->rank);
+        int status = hbm_allocate_staging(o, hbm_ring_bytes(o));
+        if (status)
+            return status;
     }
     if (has_table(o))
         hbm_post(o, NULL, put_table(o, bytes), o->offer | more);

@@ -72,15 +72,20 @@ uint32_t hbm_choose_offer(hbm_operation *o, uint64_t bytes)
     return IN_STAGING;
 }
 
-int hbm_allocate_staging(hbm_operation *o)
+int hbm_allocate_staging(hbm_operation *o, uint64_t bytes)
 {
     hbm_comm *c = o->comm;
+    if (bytes <= c->staging_populated)
+        return HBM_OK;
     if (c->staging == HBM_NOWHERE) {
-        c->staging = hbm_heap_allocate(c->heap, STAGING_BYTES, PAGE);
+        c->staging = hbm_heap_reserve(c->heap, STAGING_BYTES, PAGE);
         if (c->staging == HBM_NOWHERE)
             return hbm_blame(c, HBM_NO_MEMORY, c->rank);
         atomic_store_explicit(&c->own->staging.value, c->staging + 1, memory_order_release);
     }
+    if (hbm_heap_populate(c->heap, c->staging, c->staging + bytes))
+        return hbm_blame(c, HBM_NO_MEMORY, c->rank);
+    c->staging_populated = bytes;
     return HBM_OK;
 }
 

@@ -17,8 +17,9 @@ enum { BY_REFERENCE = IN_ARENA | IN_PRIVATE };
 /* Chooses how this rank offers `bytes` that it sends. Does not post them. */
 uint32_t hbm_choose_offer(hbm_operation *o, uint64_t bytes);
 
-/* Allocates this rank's staging buffers at their first use. It keeps them for later calls. */
-int hbm_allocate_staging(hbm_operation *o);
+/* Puts memory under the first `bytes` of this rank's staging buffers, and reserves their place at
+   their first use. They stay for later calls. */
+int hbm_allocate_staging(hbm_operation *o, uint64_t bytes);
 
 /* Part of a rank's array in the arena, or of its staging buffers. NULL, and the communicator fails,
    where the rank named memory that is not its own. */

@@ -30,8 +30,12 @@ static hbm_tuning tuning_of(group g)
                         .nap_ns = 200 * 1000};
 }
 
-/* This memory needs no populating. */
-static int populate(UNUSED void *context, UNUSED uint64_t start, UNUSED uint64_t end) { return 0; }
+/* Nothing can be accessed that was not populated. */
+static int populate(void *memory, uint64_t start, uint64_t end)
+{
+    start -= start % PAGE;
+    return mprotect((char *)memory + start, end - start, PROT_READ | PROT_WRITE) ? 1 : 0;
+}
 
 segment new_segment(void)
 {
@@ -41,7 +45,8 @@ segment new_segment(void)
     uint64_t half = ORDINARY_BYTES / 2; /* for the control block; the rest is for staging buffers */
     segment s = {memory, hbm_heap_new((uintptr_t)memory + half, ORDINARY_BYTES - half, PAGE)};
     CHECK(s.heap, "no heap");
-    hbm_heap_on_grow(s.heap, populate, NULL);
+    CHECK(!mprotect(memory + half, ORDINARY_BYTES - half, PROT_NONE), "no protection");
+    hbm_heap_on_grow(s.heap, populate, memory + half);
     return s;
 }
 

@@ -139,11 +139,9 @@ def staging_buffers_without_memory() -> None:
 
 def fill(comm: Any) -> None:
     """Nothing of what is populated stays free, so that staging buffers need new memory."""
-    pool = comm._arena._ordinary
-    for _ in range(64):
-        if pool.heap.usage.idle < 1 << 21:
-            return
-        pool.take(1 << 20, 64)
+    heap, nbytes = comm._arena._ordinary.heap, 1 << 16
+    while heap.missing(at := heap.take(nbytes, 64), at + nbytes) is None:
+        pass
 
 
 @promise
