@@ -22,8 +22,7 @@ WORDS = {
     "two hosts": ("--transport", "hierarchical"),
 }
 """What the program takes for each of the places in which ranks may be, or have their arrays."""
-IN_CI = {("arena", "collected", "Reduce"), ("two hosts", "collected", "Reduce")}
-IN_CI |= {("device", "error in with", "Allreduce")}
+IN_CI = {("device", "error in with", "Allreduce"), ("two hosts", "collected", "Reduce")}
 ELSEWHERE = [(place, *case) for place in WORDS for case in CASES]
 ERROR = re.compile(r"rank \d: rank \d (died|gave up|has left)")
 

@@ -58,7 +58,7 @@ def use_memory() -> None:
     gc.collect()
     others = [keep.full(COUNT, 7.0, "f8") for _ in range(16)]
     time.sleep(2 * SLOW)
-    wrong = sum(int((each != 7).sum()) for each in others)
+    wrong = sum(int((array != 7).sum()) for array in others)
     print(f"rank {WORLD.rank}: {f'{wrong} are not mine' if wrong else 'mine'}", flush=True)
 
 
