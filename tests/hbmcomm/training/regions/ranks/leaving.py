@@ -25,6 +25,7 @@ COUNT = 128 * 1024  # of float64: 1 MiB
 SLOW = 0.6  # seconds
 WORLD = MPI.COMM_WORLD
 ENDS = ("sys.exit", "exception")
+GOES_ON = ("collected", "error in with")
 LEAVES = (WHO == "consumer") == (WORLD.rank == 0)
 
 keep = hbmcomm.Communicator(kind="regular", transport=TRANSPORT)
@@ -57,6 +58,8 @@ def use_memory() -> None:
     regions = region = None
     gc.collect()
     others = [keep.full(COUNT, 7.0, "f8") for _ in range(16)]
+    if WAY in GOES_ON:
+        WORLD.send(None, 1 - WORLD.rank)
     time.sleep(2 * SLOW)
     wrong = sum(int((array != 7).sum()) for array in others)
     print(f"rank {WORLD.rank}: {f'{wrong} are not mine' if wrong else 'mine'}", flush=True)
@@ -69,10 +72,16 @@ def consume() -> None:
 
 
 def produce() -> None:
-    array = region.array(COUNT, "f8")
-    time.sleep(SLOW)
     array[:] = 5
     region.post()
+
+
+def await_other() -> None:
+    """Wait until the other rank has left, and has used its memory, as far as it can say so."""
+    if WAY in GOES_ON:
+        WORLD.recv(None, 1 - WORLD.rank)
+    else:
+        time.sleep(SLOW)
 
 
 if WORLD.rank == 0:
@@ -82,13 +91,14 @@ else:
     region.write(np.full(COUNT, 5.0))
 if WORLD.rank == 0 and LEAVES:
     consume()
+elif WORLD.rank == 1 and not LEAVES:
+    array = region.array(COUNT, "f8")
 WORLD.Barrier()
 if LEAVES:
     leave()
     use_memory()
 else:
-    if WORLD.rank == 0:
-        time.sleep(SLOW)
+    await_other()
     try:
         (produce if WORLD.rank else consume)()
         print(f"rank {WORLD.rank}: done", flush=True)
