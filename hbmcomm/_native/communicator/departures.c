@@ -4,7 +4,9 @@
    Ordering: a leaving rank stores into its byte of every block, its own included, with release. The
    owner of a block loads the bytes with acquire, and so sees all earlier stores of those ranks into
    the block before it reuses it. A dead rank has no claim any more and makes no more stores, so it
-   counts as one that has left. */
+   counts as one that has left.
+
+   Model: communicator/departures.pml */
 #include <stdatomic.h>
 #include <stdint.h>
 

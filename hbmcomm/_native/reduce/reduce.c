@@ -1,7 +1,10 @@
 /* Reduce and allreduce of messages that all ranks work on: they post their arrays, agree on an
    algorithm and run it.
 
-   Ordering: hbm_enter() is a barrier, so that all inputs are visible after it. */
+   Ordering: hbm_enter() is a barrier, so that all inputs are visible after it. All
+   ranks have completed the call before, so the staging buffers are free.
+
+   Model: rendezvous/staging.pml */
 #include "reduce/agreed.h"
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"

@@ -9,7 +9,7 @@
    which one that is: a write to lines that others have just read takes twice as long as to other
    lines.
 
-   Model: rendezvous/pieces.pml */
+   Models: rendezvous/pieces.pml, rendezvous/staging.pml */
 #include "rendezvous/pieces.h"
 
 #include "communicator/bell.h"

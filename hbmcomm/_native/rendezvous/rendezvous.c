@@ -6,7 +6,9 @@
    Ordering: a post is read after hbm_find_post() loaded its sequence with acquire. The `staging`
    word is stored with release before any post that offers staging buffers. A receiver stores
    `done` with release after its last read; the sender loads it with acquire before it reuses the
-   memory. */
+   memory.
+
+   Model: rendezvous/staging.pml */
 #define _GNU_SOURCE
 #include "rendezvous/rendezvous.h"
 

@@ -4,7 +4,9 @@
    Ordering: a flag is stored with release, so all that its writer has written before is visible to
    the rank that loads it with acquire and finds it raised. Sleeping and waking are those of bell.c:
    the writer rings its own bell after the store, on which the waiting rank sleeps. These events end
-   a wait: the flag is raised; the writer died or left, or a rank failed; a signal. */
+   a wait: the flag is raised; the writer died or left, or a rank failed; a signal.
+
+   Model: waiting/flags.pml */
 #include "communicator/failure.h"
 #include "communicator/lock.h"
 #include "waiting/progress.h"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hbmcomm.collectives.core.native import Core, lib
 from hbmcomm.collectives.hierarchical.wire import Patience
+from hbmcomm.errors import PeerError
 
 Bytes = NDArray[np.uint8]
 _MOST = 2**30  # bytes of one call of MPI
@@ -82,6 +83,7 @@ class WindowEnd:
         other: The rank at the other end.
         address: Gives the address of the other's memory, for MPI.
         look: Raises PeerError where a flag cannot come; called with the seconds of the wait.
+        refuse_gone: Raises PeerError where the other rank has died or left: MPI would wait for it.
     """
 
     copies = True
@@ -93,13 +95,15 @@ class WindowEnd:
         memory: Bytes,
         address: Callable[[], int],
         look: Callable[[float], None],
+        refuse_gone: Callable[[], None],
     ) -> None:
         self.memory = memory
         self._flags = memory[: memory.size // 8 * 8].view(np.uint64)
         self._window, self._other, self._look = window, other, look
-        self._address = address
+        self._address, self._refuse_gone = address, refuse_gone
 
     def post(self, parts: tuple[slice, ...], flag: int, value: int) -> None:
+        self._refuse_gone()
         base, window = self._address(), self._window
         for part in parts:
             for begin in range(part.start, part.stop, _MOST):
@@ -113,9 +117,14 @@ class WindowEnd:
 
     def wait(self, flag: int, value: int) -> None:
         patience = Patience(self._look)
-        while True:
-            self._window.Sync()
-            if self._flags[flag // 8] >= value:
-                return
+        while not self._is_raised(flag, value):
             MPI.COMM_WORLD.Iprobe(MPI.ANY_SOURCE, _UNUSED_TAG)  # MPI makes progress
-            patience.wait()
+            try:
+                patience.wait()
+            except PeerError:
+                if not self._is_raised(flag, value):  # else it was, just before that rank left
+                    raise
+
+    def _is_raised(self, flag: int, value: int) -> bool:
+        self._window.Sync()
+        return bool(self._flags[flag // 8] >= value)

@@ -78,7 +78,7 @@ class Regions(ClosedByAll):
             self._window = _opened_window(duplicate)
         self._allocated = 0
         self._memories: list[Bytes] = []
-        self._keep = weakref.finalize(self, _stranded.append, self._memories)
+        self._keep = weakref.finalize(self, _strand, self._memories, self._watch)
 
     def allocate(self, source: int, capacities: Mapping[str, int]) -> dict[str, Region]:
         """Regions in this rank's memory, by name, in which another rank produces; not collective.
@@ -111,7 +111,8 @@ class Regions(ClosedByAll):
         else:
             place = self._attach(memory)
             reply = cache(partial(self.messages.receive, source, _REPLY + number % _REPLIES))
-            end = WindowEnd(self._far, source, memory, reply, self._look)
+            gone = partial(self._refuse_gone, source)
+            end = WindowEnd(self._far, source, memory, reply, self._look, gone)
         self.messages.send(_Offer(dict(capacities), place, number), source, _OFFER)
         return {name: Region(end, extent) for name, extent in extents.items()}
 
@@ -134,7 +135,8 @@ class Regions(ClosedByAll):
             end = SharedEnd(near.core, number, memory)
         else:
             memory = self._cleared(extents, nbytes)
-            end = WindowEnd(self._far, target, memory, lambda: offer.place, self._look)
+            gone = partial(self._refuse_gone, target)
+            end = WindowEnd(self._far, target, memory, lambda: offer.place, self._look, gone)
             self.messages.send(self._attach(memory), target, _REPLY + offer.number % _REPLIES)
         return {name: RemoteRegion(end, extent) for name, extent in extents.items()}
 
@@ -170,6 +172,11 @@ class Regions(ClosedByAll):
                 if status := lib.hbm_check_rank(core.handle, number):
                     raise core.error(status)
 
+    def _refuse_gone(self, rank: int) -> None:
+        """Raise PeerError where a rank of another host is gone."""
+        if self._watch is not None:
+            self._watch.refuse_gone(rank)
+
     # ---- memory ----
 
     def _cleared(self, extents: Mapping[str, Extent], nbytes: int) -> Bytes:
@@ -203,6 +210,12 @@ class Regions(ClosedByAll):
         """The address by which other ranks reach this memory."""
         self._far.Attach(memory)
         return MPI.Get_address(memory)
+
+
+def _strand(memories: list[Bytes], watch: Watch | None) -> None:
+    _stranded.append(memories)
+    if watch is not None:  # before another rank waits in MPI for this one
+        watch.close()
 
 
 def _opened_window(comm: MPI.Intracomm) -> MPI.Win:

@@ -13,19 +13,16 @@ HBMCOMM_TEST_SECONDS, of each launch; HBMCOMM_TEST_WITHOUT=threads,stalls, featu
 import itertools
 import os
 import re
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.native.compiling import tool_at
 from tests.starting import Ranks, Start
 
 HERE = Path(__file__).parent
 THIS = Path(__file__).relative_to(HERE.parents[2])
 PROGRAM = HERE / "ranks" / "random_programs.py"
-SOURCE = HERE / "ranks" / "drawn" / "slow_pages.c"
 LAUNCHES = (("openmpi", 2), ("mpich", 3), ("openmpi", 3), ("mpich", 2), ("openmpi", 4))
 SECONDS = float(os.environ.get("HBMCOMM_TEST_SECONDS", "10"))  # of a launch
 MINUTES = float(os.environ.get("HBMCOMM_TEST_MINUTES", "20"))  # of all launches of the rare test
@@ -38,15 +35,6 @@ ENVIRONMENT = {
 }
 
 pytestmark = pytest.mark.ranks
-
-
-@pytest.fixture
-def slow_pages(tmp_path: Path) -> Path:
-    """The library that makes memory slow."""
-    library = tmp_path / "slow_pages.so"
-    command = [tool_at("cc"), "-O1", "-shared", "-fPIC", "-o", str(library), str(SOURCE)]
-    subprocess.run(command, check=True)
-    return library
 
 
 def _without() -> str:

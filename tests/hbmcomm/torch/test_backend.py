@@ -71,6 +71,15 @@ def test_when_a_rank_is_killed_in_a_step_all_others_raise_and_nothing_stays(
         assert f"rank {victim} died" in text, text
 
 
+@pytest.mark.rare
+@pytest.mark.parametrize("way", ["destroyed", "sys.exit", "exception", "signal"])
+def test_a_slower_rank_still_gets_the_right_data_of_one_that_leaves(
+    way: str, slow_pages: Path, torch_ranks: Start
+) -> None:
+    output = torch_ranks("leaving", 2, way, str(slow_pages)).outputs[1]
+    assert output.startswith("right 4") or (way == "signal" and "rank 0 died" in output), output
+
+
 def test_a_program_ends_although_an_operation_of_it_never_will(torch_ranks: Start) -> None:
     found = torch_ranks("unfinished", 2)
     assert found.codes == [0, 0] and found.outputs[0] == "right\n", found.outputs

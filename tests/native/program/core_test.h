@@ -40,6 +40,7 @@ typedef struct {
     machine machine;      /* NULL: all CPUs alike */
     int reads_private;    /* ranks may read each other's private memory */
     int fan_in;           /* 0: the default */
+    uint64_t piece_bytes; /* 0: the default */
     int crowded;          /* fewer CPUs than threads: these yield, and nothing else changes */
 } group;
 
@@ -122,7 +123,7 @@ void random_sequence(group g, uint64_t seed);
     T(claims_and_forks) T(kills) T(heap) T(heap_threads) T(heap_forks) T(handler)             \
     T(reductions) T(kernels) T(halves) T(links) T(groups) T(rates) T(optimizers) T(updates)   \
     T(leaving) T(held) T(many_in_flight) T(numbers) T(sleepers) T(mpi_threads) T(forks)       \
-    T(refusals) T(offers) T(failing)                                                          \
+    T(refusals) T(offers) T(failing) T(steps)                                                 \
     T(hooks)                                                                                  \
     COUNTING_TESTS(T)
 #define DECLARE_TEST(name) void test_##name(uint64_t seed, double seconds);

@@ -21,7 +21,7 @@ static hbm_tuning tuning_of(group g)
                         .fetch_bytes = 128 * 1024, .fetch_idle_bytes = 128 * 1024,
                         .pair_bytes = g.oversubscribed ? 0 : 48 * 1024,
                         .stream_bytes = g.cache_bytes,
-                        .piece_bytes = 256 * 1024,
+                        .piece_bytes = g.piece_bytes ? g.piece_bytes : 256 * 1024,
                         .by_node_bytes = 16 * 1024,
                         .fan_in = g.fan_in ? (uint32_t)g.fan_in : 8,
                         .push_ranks = 8,

@@ -85,6 +85,12 @@ class Watch:
         if self._lost:
             raise PeerError(f"{self._lost}; the communicator is unusable now")
 
+    def refuse_gone(self, rank: int) -> None:
+        """Raise PeerError where nothing can be sent to a rank any more; other errors as above."""
+        self.refuse_lost()
+        if rank in self._left:
+            raise PeerError(f"rank {rank} has left; the communicator is unusable now")
+
     def look(self, waited: float) -> None:
         """Raise an error where this rank waits for one that is gone, or is in another call.
 

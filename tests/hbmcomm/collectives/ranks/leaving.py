@@ -1,16 +1,20 @@
-"""Rank program: rank 0 leaves a communicator while rank 1, which is slow, still reads its memory.
+"""Rank program: rank 0 leaves a communicator while others, which are slow, still read its memory.
 
-    mpiexec -n 2 python leaving.py WAY CALL LIBRARY
+    mpiexec -n 2 python leaving.py WAY CALL LIBRARY [--sent-from arena] [--transport NAME]
+        [--device DEVICE]
 
-Rank 0 completes a call and leaves in some way; then it uses all memory that it could get. Rank 1
-completes the same call later, because a page of its buffer is slow. It prints what it received.
+Rank 0 completes a call and leaves in some way; then it uses all memory that it could get. The
+others complete the same call later, because a page of their buffers is slow. They print what they
+received.
 """
 
+import argparse
 import gc
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from drawn import pages
@@ -18,17 +22,32 @@ from mpi4py import MPI
 
 import hbmcomm
 
-WAY, CALL, LIBRARY = sys.argv[1:]
-COUNT = 32 * 1024  # of float64: 256 KiB, in private memory
+parser = argparse.ArgumentParser()
+for name in ("way", "call", "library"):
+    parser.add_argument(name)
+parser.add_argument("--sent-from", default="private")
+parser.add_argument("--transport", default="direct")
+parser.add_argument("--device")
+asked = parser.parse_args()
+WAY, CALL, PLACE = asked.way, asked.call, {"transport": asked.transport, "device": asked.device}
+COUNT = 32 * 1024  # of float64: 256 KiB
 SLOW = 0.6  # seconds
-RANK = MPI.COMM_WORLD.rank
-GOES_ON = ("collected", "error in with")
+RANK, SIZE = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
+ENDS = ("sys.exit", "exception")
 
-pages.install(LIBRARY)
+if asked.device is not None:
+    sys.path.append(str(Path(__file__).parents[2] / "memory/dax/ranks"))
+    import stand_in
+
+    stand_in.use(asked.device)
+pages.install(asked.library)
 memory = pages.Pages(8 * COUNT)
-x, y = np.full(COUNT, 1.0 + RANK), memory.array.view("f8")
-keep = hbmcomm.Communicator(transport="direct")  # as in any program with two communicators
-comm = hbmcomm.Communicator(transport="direct")
+keep = hbmcomm.Communicator(**PLACE)  # as in any program with two communicators
+comm = hbmcomm.Communicator(**PLACE)
+x, y = np.empty(COUNT), memory.array.view("f8")
+if asked.sent_from == "arena":
+    x = comm.empty(COUNT, "f8")
+x[:] = 1.0 + RANK
 
 
 def call() -> None:
@@ -45,31 +64,36 @@ def call() -> None:
 
 
 def use_memory() -> None:
-    """What rank 0 may be given now must not be what rank 1 reads."""
-    global own
-    own = [hbmcomm.Communicator(MPI.COMM_SELF, transport="direct") for _ in range(8)]
+    """What rank 0 may be given now must not be what the others read."""
+    global own, x
+    x = None
+    own = [hbmcomm.Communicator(MPI.COMM_SELF, **PLACE) for _ in range(8)]
     for each in own:
         each.Allreduce(np.ones(COUNT), np.zeros(COUNT))
+    own += [keep.full(COUNT, 7.0, "f8") for _ in range(8)]
     time.sleep(2 * SLOW)
 
 
 def report() -> None:
-    wrong = int((y != 3).sum())
+    last = RANK if CALL == "Scan" else SIZE - 1
+    wrong = 0 if CALL == "Reduce" and RANK != 1 else int((y != sum(range(last + 2))).sum())
     print(f"rank {RANK}: {'right' if not wrong else f'{wrong} entries are wrong'}", flush=True)
 
 
 call()  # all buffers exist now
 y[:] = 0
 MPI.COMM_WORLD.Barrier()
-if RANK == 1:
+if RANK:
     memory.make_slow(np.random.default_rng(0), SLOW)
     try:
         call()
         report()
     except hbmcomm.PeerError as error:  # the rank died: an error is right, wrong data is not
-        print(f"rank 1: {error}", flush=True)
+        print(f"rank {RANK}: {error}", flush=True)
     if WAY == "freed":
         comm.Free()
+    if WAY in ENDS:  # MPI's end waits for all ranks
+        sys.exit()
     os._exit(0)
 
 if WAY == "error in with":

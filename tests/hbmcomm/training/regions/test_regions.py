@@ -34,3 +34,27 @@ def test_a_rank_that_dies_is_an_error_for_the_one_that_waits(
     seconds, words = re.search(r"after ([0-9.]+) s: (.*)", found.output).groups()  # type: ignore[union-attr]
     assert words.startswith("rank 1 died; the "), found.output
     assert float(seconds) < 5, found.output
+
+
+LEAVING = [
+    (transport, who, way)
+    for transport in ("direct", "mpi")
+    for who in ("consumer", "producer")
+    for way in ("collected", "error in with", "closed", "sys.exit", "exception", "signal")
+]
+IN_CI = {("direct", "consumer", "collected"), ("mpi", "consumer", "error in with")}
+
+
+@pytest.mark.parametrize(
+    ("transport", "who", "way"),
+    [pytest.param(*case, marks=[pytest.mark.rare] * (case not in IN_CI)) for case in LEAVING],
+)
+def test_an_end_that_leaves_takes_no_memory_away_that_the_other_still_uses(
+    mpirun: Start, transport: str, who: str, way: str
+) -> None:
+    output = mpirun(RANKS / "leaving.py", 2, way, who, transport, code=None, survivors=True).output
+    stays = 1 if who == "consumer" else 0
+    expected = rf"^rank {stays}: (done|rank \d (died|has left|gave up))"
+    assert re.search(expected, output, re.MULTILINE), output
+    assert "rank 0: right" in output and "wrong" not in output, output
+    assert f"rank {1 - stays}: mine" in output or way in ("sys.exit", "exception", "signal"), output

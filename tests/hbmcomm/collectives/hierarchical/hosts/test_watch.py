@@ -69,6 +69,15 @@ def test_a_rank_that_left_is_no_error_while_its_messages_may_come(other_end: Con
     watch.refuse_lost()
 
 
+def test_nothing_can_be_sent_to_a_rank_that_left(other_end: Connected) -> None:
+    watch, end = other_end
+    watch.refuse_gone(1)
+    end.send(Notice(1, "left", 0))
+    with pytest.raises(PeerError, match="rank 1 has left"):
+        watch.refuse_gone(1)
+    watch.refuse_gone(2)
+
+
 @pytest.mark.parametrize(("finished", "needed"), [(1, 1), (2, 1), (1, 2), (0, 1), (0, 0)])
 def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
     other_end: Connected, monkeypatch: pytest.MonkeyPatch, finished: int, needed: int
