@@ -29,6 +29,8 @@ from experiments.results import formats, local_names, recorded, typed
 PRIVATE = 0o700  # of a launch's folder: its ranks and its driver take orders from files there
 HEADER = ("name", "experiment", "seed", "schedule")
 """What a campaign cannot be read or resumed without."""
+UNPACKED = "hbmcomm-unpacked-"
+"""How the name of a folder begins that has what an archive holds, for as long as it is read."""
 
 
 class ResultsError(ExperimentsError):
@@ -224,6 +226,8 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _mend(path: Path) -> str:
+    if any(part.startswith(UNPACKED) for part in path.parts):
+        return "get the archive again"
     if path.name == "campaign.json":
         return "measure again into another --out"
     if path.parent.name == "failed":  # which says only why a launch is not finished
@@ -257,6 +261,9 @@ def read_launch(folder: Path, name: str) -> dict[str, Any]:
 def _check_name(launch: Mapping[str, Any], name: str) -> None:
     if recorded.name(launch) != name:
         raise ValueError(f"launch holds the launch {recorded.name(launch)}")
+    company = launch.get("company")
+    if company and name not in company:
+        raise ValueError(f"company lacks the launch itself, {name}")
 
 
 def read_samples(path: Path) -> dict[str, NDArray[Any]]:
