@@ -81,7 +81,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path, source:
     parts = member.name.split("/")
     if not (2 <= len(parts) <= DEEPEST and all(map(PART.fullmatch, parts))):
         raise ResultsError(
-            f"{source} holds {member.name[:200]!a}, which no campaign's file is called"
+            f"{source} holds {ascii(member.name)[:200]}, which no campaign's file is called"
         )
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
         raise ResultsError(f"{source} holds {member.name}, which is no plain file")
@@ -113,7 +113,7 @@ def _checked(source: Path, place: Path, found: dict[str, str]) -> Path:
             digest, _, name = line.partition("  ")
             if not all(map(PART.fullmatch, name.split("/"))):
                 raise ResultsError(
-                    f"{source}: its {SUMS} holds {line[:200]!a}, which lists no campaign's file"
+                    f"{source}: its {SUMS} holds {ascii(line)[:80]}, which lists no campaign's file"
                 )
             listed[f"{top}/{name}"] = digest
     for name in sorted({*found, *listed}):

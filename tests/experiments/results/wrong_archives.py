@@ -136,7 +136,7 @@ def of_files(good: Files) -> Iterator[Wrong]:
     yield Wrong("file", "changed", partial(tar, other), f".*{JSON} is not what its {SUMS} says.*")
     yield Wrong("file", "missing", partial(tar, less), f" lacks .*{JSON}, which its {SUMS} lists.*")
     strange = good | {SUMS: f"{'0' * 64}  \x1b]0;owned\x07{'x' * 1000}\n".encode()}
-    says = f": its {SUMS} holds '0{{64}}  .x1b.{{1,300}}, which lists no campaign's file"
+    says = f": its {SUMS} holds '0{{64}}  .x1b.{{1,30}}, which lists no campaign's file"
     yield Wrong("file", "strange sums", partial(tar, strange), says)
     yield Wrong("file", "nothing", partial(tar, {}), " holds 0 folders.*")
 
@@ -227,6 +227,7 @@ def of_fields(good: Files) -> Iterator[Wrong]:
     for path, value, fault in (
         (("company",), ["0000-nobody"], "company lacks the launch itself"),
         (("format",), True, "names no format"),
+        (("cells",), [], "holds no cells"),
         (("launch", "ranks"), 5, r"cells\[0\] has 2 columns of samples, and not 5"),
         ((*cell, "warmup"), 10**9, r"cells\[0\] has \d+ rows of samples"),
         ((*cell, "turn"), 7, r"cells\[0\] has \d+ rows of samples"),
