@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 STOREYS = ("hbmcomm", "experiments", "plots", "commands", "tasks", "setup")
 """Each may import those before it."""
 ORDER = {
-    "hbmcomm": "errors quantities typed_json _native memory collectives options allocation derived "
-    "communicator torch training costmodel __main__",
+    "hbmcomm": "errors quantities typed_json authentication _native memory collectives options "
+    "allocation derived communicator torch training costmodel __main__",
     "experiments": "model catalogue console processes schedule environments programs results "
     "analysis emulation cluster provision jobs guests execution bench",
     "plots": "layout tables figures glossary draw text html site reproduce documentation",
@@ -24,7 +24,7 @@ ORDER = {
     "project tasks",
 }
 """The folders and files of each storey: each may import those before it."""
-FACES = ("hbmcomm.costmodel", "hbmcomm.training.networks")
+FACES = ("hbmcomm.authentication", "hbmcomm.costmodel", "hbmcomm.training.networks")
 """Public names of the library that are not in its own face."""
 RANK_PROGRAMS = (
     "experiments.programs.harness",

@@ -107,7 +107,10 @@ def load(folder: str | Path) -> Campaign:
     _refuse_other_mpi(folder, launches)
     rows: list[dict[str, Any]] = []
     for name, launch in launches.items():
-        rows.extend(_rows(launch, store.read_samples(folder / "launches" / f"{name}.npz")))
+        path = folder / "launches" / f"{name}.json"
+        if not launch["cells"]:
+            raise store.ResultsError(f"{path} holds no cells; {store.mend(path)}")
+        rows.extend(_rows(launch, store.read_samples(path.with_suffix(".npz"))))
     every = pd.DataFrame(rows, columns=list(COLUMNS))
     copied, lonely = every["operation"] == COPY, every["arm"] == ALONE
     stepped = every["operation"].isin(COMPUTING)

@@ -6,6 +6,7 @@ of `docker exec` outlives its client.
 """
 
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,8 @@ PLACES = "HBMCOMM_PLACES"
 """Variable: HOST=PLACE of each, separated by blanks."""
 PATHS = "HBMCOMM_PATHS"
 """Variable: PATH=PATH, of this machine and of the containers, separated by colons."""
+FIRST = "HBMCOMM_FIRST"
+"""Variable: on emulated hosts, the words before the shell."""
 NAMESPACES = "pid:"
 """How the place of an emulated host begins; the PID of a process in its namespaces follows."""
 ENDED = 128  # plus the signal's number: how a shell reports that a signal ended its command
@@ -46,14 +49,18 @@ def entry(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, str
     return places[words[0]], line
 
 
-def variables(places: Mapping[str, str], paths: Mapping[Path, Path]) -> dict[str, str]:
+def variables(
+    places: Mapping[str, str], paths: Mapping[Path, Path], first: Sequence[str] = ()
+) -> dict[str, str]:
     """What the launcher is to find in its environment.
 
     Args:
         places: by host, the name of a container, or NAMESPACES and a PID.
-        paths: in the containers, by those on this machine.
+        paths: in the containers, or where `first` leads, by those on this machine.
+        first: words before a command on an emulated host.
     """
     return {
+        **({FIRST: shlex.join(first)} if first else {}),
         PYTHON: sys.executable,
         PLACES: " ".join(f"{host}={place}" for host, place in places.items()),
         PATHS: ":".join(f"{here}={there}" for here, there in paths.items()),
@@ -65,6 +72,7 @@ def main() -> int:
     place, line = entry(sys.argv[1:], os.environ)
     if place.startswith(NAMESPACES):
         words = entering(int(place.removeprefix(NAMESPACES)))
+        words += shlex.split(os.environ.get(FIRST, ""))
         os.execvp(words[0], [*words, "sh", "-c", line])
     return _in_container(place, line)
 

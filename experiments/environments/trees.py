@@ -29,16 +29,16 @@ IN_SIGHT = Path("/mnt")
 NOBODY = "; ".join(
     (
         f"mount -t tmpfs -o nosuid,nodev,mode=755 tmpfs {IN_SIGHT}",
-        f"mkdir {IN_SIGHT}/tree {IN_SIGHT}/launch",
-        f'mount --bind "$1" {IN_SIGHT}/tree',
-        f'mount --bind "$2" {IN_SIGHT}/launch',
-        "user=$3 group=$4",
-        "shift 4",
+        "user=$1 group=$2",
+        "shift 2",
+        f'while [ "$1" != exec ]; do mkdir "{IN_SIGHT}/$1"; mount --bind "$2" "{IN_SIGHT}/$1"; '
+        "shift 2; done",
+        "shift",
         'exec setpriv --reuid="$user" --regid="$group" --clear-groups --no-new-privs "$@"',
     )
 )
-"""For a shell of root, in a mount namespace, with the tree, the launch's folder, UID, GID and what
-runs: as that user, whom the folders above the two may not let in."""
+"""For a shell of root, in a mount namespace, with UID, GID, names and folders, "exec" and what
+runs: as that user, whom the folders above these may not let in."""
 ENTER = "; ".join(
     (
         "tree=$1 user=$2",
@@ -55,13 +55,13 @@ variables first. /tmp is its own and empty: HOME, the working directory and TMPD
 the machine's, other users put settings of Open MPI and modules of Python."""
 
 
-def as_nobody(tree: Path, folder: Path, uid: int, gid: int) -> tuple[list[str], Path, Path]:
-    """The words with which root starts a program as another user; where that sees the two folders.
+def as_nobody(uid: int, gid: int, **folders: Path) -> list[str]:
+    """The words with which root starts a program as another user; IN_SIGHT, it has the folders.
 
     A user namespace hides who runs a container and changes nothing of what that user may do.
     """
-    words = ["/bin/sh", "-ec", NOBODY, "sh", str(tree), str(folder), str(uid), str(gid)]
-    return [*UNSHARE, *words], IN_SIGHT / "tree", IN_SIGHT / "launch"
+    named = [word for name, folder in folders.items() for word in (name, str(folder))]
+    return [*UNSHARE, "/bin/sh", "-ec", NOBODY, "sh", str(uid), str(gid), *named, "exec"]
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,8 @@ class Charliecloud(Tree):
         seen = {**variables, "HOME": "/tmp"}
         first, tree, place = list[str](), self.tree, folder
         if self.root:
-            first, tree, place = as_nobody(tree, place, self.machine.uid, self.machine.gid)
+            first = as_nobody(self.machine.uid, self.machine.gid, tree=tree, launch=folder)
+            tree, place = IN_SIGHT / "tree", IN_SIGHT / "launch"
         argv = [
             *first,
             "ch-run",

@@ -141,7 +141,7 @@ class Commands:
         found = self._found.hosts
         ways = found.ways if found else hosts_to_be(Plan(where.hosts, where.rate))
         contained = self._contained(where, flavour, None)
-        if contained and os.getuid() == 0:
+        if where.container == CHARLIECLOUD.kind and contained and os.getuid() == 0:
             contained = replace(contained, user=(self._machine.uid, self._machine.gid))
         prefix = self._prefix(flavour, contained)
         return OnHosts(flavour, prefix, self._cores, ways, contained, variables)

@@ -22,6 +22,7 @@ from experiments.model.environment import (
     APPTAINER,
     CHARLIECLOUD,
     DOCKER,
+    HOSTS,
     PODMAN,
     USERLAND,
     EnvironmentId,
@@ -33,8 +34,11 @@ from experiments.results import store
 
 RESUME = "--resume goes on from here"
 """What to do about a launch that failed, as an error message ends."""
-FOREIGN = (USERLAND, DOCKER, PODMAN, APPTAINER, CHARLIECLOUD)
-"""Environments where ranks run as another user than a driver that is root."""
+FOREIGN = (
+    *(each.kind for each in (USERLAND, DOCKER, PODMAN, APPTAINER, CHARLIECLOUD)),
+    f"{HOSTS}-{CHARLIECLOUD.kind}",
+)
+"""Kinds of environments where ranks run as another user than a driver that is root."""
 STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
 STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start
 
@@ -74,7 +78,7 @@ class LaunchContext:
     def prepare(self, launch: Launch, place: Path) -> Command:
         """Write launch.json into a launch's folder; the command that runs there."""
         store.write_json(place / "launch.json", launch.to_dict())
-        if launch.environment in FOREIGN and os.getuid() == 0:
+        if launch.environment.kind in FOREIGN and os.getuid() == 0:
             for path in (*place.iterdir(), place):  # the folder last: then others may change it
                 os.chown(path, *self.owner, follow_symlinks=False)
         if is_reference(launch) and (files := self.files.get(launch.mpi)):

@@ -1,8 +1,8 @@
 """The driver's ends of TCP connections to ranks on the nodes of an allocation.
 
-A rank shows the token in the launch's folder, which only this user can read. Anyone on the network
-can connect, and has HELLO_PATIENCE to do so; nobody is waited for. When the driver ends, however
-that may be, its node closes the connections; a node that is lost no longer answers.
+Anyone on the network can connect, and has PATIENCE to prove to know the secret in the launch's
+folder, which only this user can read; nobody is waited for. When the driver ends, however that may
+be, its node closes the connections; a node that is lost no longer answers.
 
 The driver does not know by which network other nodes reach it, so it listens at each address that
 it announces, and at no other. An address of another machine that forwards to this one (NAT) is none
@@ -12,10 +12,8 @@ of these: ranks behind one say so when they start.
 import contextlib
 import errno
 import fcntl
-import hmac
 import json
 import resource
-import secrets
 import selectors
 import socket
 import struct
@@ -27,12 +25,13 @@ from experiments.model.errors import ExperimentsError
 from experiments.processes.whole_file import whole_file
 from experiments.programs.measure.lines import LISTENER, end_with_peer, whole_lines
 from experiments.schedule.turns import Lost
+from hbmcomm import authentication
+from hbmcomm.authentication import ListenerEnd
 
 BYTES = 65536
-HELLO_BYTES = 200  # of a rank's first line, at most
-HELLO_PATIENCE = 1.0  # seconds for the first line of whoever connects
-CALLERS = 64  # connections without a first line; the oldest gives way to one more
-PRIVATE = 0o600  # who reads the secrets takes orders in the place of a rank
+PATIENCE = 2.0  # seconds for whoever connects to prove itself
+CALLERS = 64  # unproved connections beside those of ranks; the oldest gives way to one more
+PRIVATE = 0o600  # who reads the secret takes orders in the place of a rank
 QUEUE = 1024  # ranks that connect at once; later ones try again
 UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 SIOCGIFADDR = 0x8915  # netdevice(7): the address of an interface
@@ -50,18 +49,16 @@ class Sockets(contextlib.ExitStack):
         super().__init__()
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
-        self._ranks, self._token = ranks, secrets.token_hex(16)
-        self._welcome = f"{secrets.token_hex(16)}\n"
+        self._ranks, self._secret = ranks, authentication.new_secret()
         self._listeners = [self.enter_context(each) for each in _listeners()]
-        self._callers: list[tuple[float, socket.socket]] = []  # until when each has time
+        self._callers: list[tuple[float, socket.socket, ListenerEnd]] = []  # with their deadlines
         self.callback(self._send_away)
         self._connections: dict[int, socket.socket] = {}
         self._parts: dict[int, bytes] = {}
         self._selector = self.enter_context(selectors.DefaultSelector())
         places = [each.getsockname() for each in self._listeners]
-        found = {"places": places, "token": self._token, "welcome": self._welcome}
         with whole_file(place / LISTENER, PRIVATE) as file:
-            file.write(json.dumps(found).encode())
+            file.write(json.dumps({"places": places, "secret": self._secret}).encode())
 
     def connect(self) -> bool:
         """Connect the ranks that wait for orders; whether all do. Waits for nobody.
@@ -72,15 +69,23 @@ class Sockets(contextlib.ExitStack):
         for listener in self._listeners:
             with contextlib.suppress(BlockingIOError):
                 for _ in range(QUEUE):
-                    connection = _accepted(listener)
-                    connection.setblocking(False)
-                    self._callers.append((time.monotonic() + HELLO_PATIENCE, connection))
-                    self._hear()
+                    self._challenge(_accepted(listener))
+                    if len(self._callers) > CALLERS + self._ranks:
+                        self._hear()
         self._hear()
         if len(self._connections) < self._ranks:
             return False
         self._send_away()
         return True
+
+    def _challenge(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        try:
+            end = ListenerEnd(connection, self._secret)
+        except OSError:  # it has gone
+            connection.close()
+        else:
+            self._callers.append((time.monotonic() + PATIENCE, connection, end))
 
     def _send_away(self) -> None:
         """Close what waits to be heard."""
@@ -88,43 +93,33 @@ class Sockets(contextlib.ExitStack):
             self._callers.pop()[1].close()
 
     def _hear(self) -> None:
-        """Connect each caller that has shown that it is a rank, and send away whoever is late."""
-        now = time.monotonic()
+        """Connect each caller that has proved to be a rank, and send away whoever is late."""
+        now, most = time.monotonic(), CALLERS + self._ranks
         callers, self._callers = self._callers, []
-        for number, (end, connection) in enumerate(callers):
+        for number, (deadline, connection, end) in enumerate(callers):
             try:
-                rank = self._rank_of(connection)
+                rank = end.receive()
+                if rank is None:
+                    raise BlockingIOError
+                self._connect(rank, connection, end)
             except BlockingIOError:
-                if now < end and len(callers) - number <= CALLERS:
-                    self._callers.append((end, connection))
-                    continue
-                rank = None
-            if rank is None:
+                if now < deadline and len(callers) - number <= most:
+                    self._callers.append((deadline, connection, end))
+                else:
+                    connection.close()
+            except OSError:
                 connection.close()
-            else:
-                self.enter_context(connection)
-                self._connections[rank], self._parts[rank] = connection, b""
-                self._selector.register(connection, selectors.EVENT_READ, rank)
 
-    def _rank_of(self, connection: socket.socket) -> int | None:
-        """The rank that connects, welcomed; None for anybody else; BlockingIOError: not yet."""
-        try:
-            hello = connection.recv(HELLO_BYTES, socket.MSG_PEEK)
-            if hello and len(hello) < HELLO_BYTES and not hello.endswith(b"\n"):
-                raise BlockingIOError
-            said = json.loads(connection.recv(len(hello)))
-            known = hmac.compare_digest(str(said["token"]).encode(), self._token.encode())
-            rank = range(self._ranks).index(said["rank"])
-            if known and rank not in self._connections:
-                end_with_peer(connection)
-                connection.setblocking(True)
-                connection.sendall(self._welcome.encode())
-                return rank
-        except BlockingIOError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        return None
+    def _connect(self, rank: int, connection: socket.socket, end: ListenerEnd) -> None:
+        """Welcome a rank; OSError where it has gone, is connected, or is none of this launch."""
+        if rank in self._connections or rank not in range(self._ranks):
+            raise ConnectionRefusedError(f"rank {rank} is none to connect")
+        end_with_peer(connection)
+        connection.setblocking(True)
+        end.welcome()
+        self.enter_context(connection)
+        self._connections[rank], self._parts[rank] = connection, b""
+        self._selector.register(connection, selectors.EVENT_READ, rank)
 
     def send(self, line: str) -> None:
         """Send a line to all ranks.

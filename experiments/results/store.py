@@ -29,6 +29,8 @@ from experiments.results import formats, local_names, recorded, typed
 PRIVATE = 0o700  # of a launch's folder: its ranks and its driver take orders from files there
 HEADER = ("name", "experiment", "seed", "schedule")
 """What a campaign cannot be read or resumed without."""
+UNPACKED = "hbmcomm-unpacked-"
+"""How the name of a folder begins that has what an archive holds, for as long as it is read."""
 
 
 class ResultsError(ExperimentsError):
@@ -103,7 +105,7 @@ def read_header(folder: Path) -> dict[str, Any]:
     formats.check(path, header)
     lacking = [key for key in HEADER if key not in header]
     if lacking:
-        raise ResultsError(f"{path} lacks {', '.join(lacking)}; {_mend(path)}")
+        raise ResultsError(f"{path} lacks {', '.join(lacking)}; {mend(path)}")
     with _named(path):
         typed.check(header, "campaign")
     return {**formats.HEADER, **header}
@@ -220,10 +222,13 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, MemoryError) as error:
-        raise ResultsError(f"{path} cannot be read ({error}); {_mend(path)}") from error
+        raise ResultsError(f"{path} cannot be read ({error}); {mend(path)}") from error
 
 
-def _mend(path: Path) -> str:
+def mend(path: Path) -> str:
+    """What to do about a file that cannot be read."""
+    if any(part.startswith(UNPACKED) for part in path.parts):
+        return "get the archive again"
     if path.name == "campaign.json":
         return "measure again into another --out"
     if path.parent.name == "failed":  # which says only why a launch is not finished
@@ -240,14 +245,14 @@ def read_launch(folder: Path, name: str) -> dict[str, Any]:
     formats.check(path, launch)
     samples = path.with_suffix(".npz")
     if not samples.exists():
-        raise ResultsError(f"{samples} is missing beside its {path.name}; {_mend(path)}")
+        raise ResultsError(f"{samples} is missing beside its {path.name}; {mend(path)}")
     with _named(path):
         typed.check(launch, "launch")
         launch = formats.result(launch)
         _check_name(launch, name)
     content = _content(samples)
     if hashlib.sha256(content).hexdigest() != launch["samples_sha256"]:
-        raise ResultsError(f"{samples} is not what its launch wrote; {_mend(path)}")
+        raise ResultsError(f"{samples} is not what its launch wrote; {mend(path)}")
     arrays = _arrays(samples, content)
     with _named(path):
         typed.check_samples(launch, arrays)
@@ -257,6 +262,9 @@ def read_launch(folder: Path, name: str) -> dict[str, Any]:
 def _check_name(launch: Mapping[str, Any], name: str) -> None:
     if recorded.name(launch) != name:
         raise ValueError(f"launch holds the launch {recorded.name(launch)}")
+    company = launch.get("company")
+    if company and name not in company:
+        raise ValueError(f"company lacks the launch itself, {name}")
 
 
 def read_samples(path: Path) -> dict[str, NDArray[Any]]:

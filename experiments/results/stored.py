@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.model.environment import EnvironmentId
+from experiments.model.environment import EnvironmentId, check_hosts
+from experiments.model.errors import SpecError
 from experiments.model.experiment import Experiment
 from experiments.results.store import ResultsError
 
@@ -28,13 +29,21 @@ def experiment(values: object, source: str) -> Experiment:
         ResultsError: a value has a form that no campaign writes.
     """
     try:
-        return FORM.validate_json(json.dumps(_parsed(values)), strict=True)
+        found = FORM.validate_json(json.dumps(_parsed(values)), strict=True)
+        for environment in found.launches.environments:
+            if environment.hosts:
+                check_hosts(environment.hosts, environment.rate)
+        return found
+    except SpecError as error:
+        raise ResultsError(
+            f"{source}: experiment.launches.environments cannot be so: {error}"
+        ) from error
     except ValidationError as error:
         first = error.errors()[0]
         keys = ("experiment", *(each for each in first["loc"] if isinstance(each, str)))
-        found = None if first["type"] == "missing" else first["input"]
+        value = None if first["type"] == "missing" else first["input"]
         raise ResultsError(
-            f"{source}: {'.'.join(keys)} holds {found!r}, which no campaign writes: the file is "
+            f"{source}: {'.'.join(keys)} holds {value!r}, which no campaign writes: the file is "
             "damaged; take it from its archive again, or measure again into another --out"
         ) from error
 

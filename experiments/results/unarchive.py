@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from experiments.results.store import ResultsError
+from experiments.model.errors import ExperimentsError
+from experiments.results.store import UNPACKED, ResultsError
 from experiments.results.typed import MEMORY
 
 SUMS = "SHA256SUMS"
@@ -36,12 +37,18 @@ def opened(source: Path) -> Iterator[Path]:
 
     Raises:
         ResultsError: the file is damaged, was changed, or would write elsewhere or without end.
+
+    An error of the block names what is in the archive as if that were a folder.
     """
     if not source.is_file():
         yield source
         return
-    with tempfile.TemporaryDirectory(prefix="hbmcomm-archive-") as place:
-        yield unpack(source, Path(place))
+    with tempfile.TemporaryDirectory(prefix=UNPACKED) as place:
+        try:
+            yield unpack(source, Path(place))
+        except ExperimentsError as error:  # the folder is nothing to its user, and soon gone
+            error.args = (str(error).replace(place, str(source)),)
+            raise
 
 
 def unpack(source: Path, place: Path) -> Path:
@@ -74,7 +81,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path, source:
     parts = member.name.split("/")
     if not (2 <= len(parts) <= DEEPEST and all(map(PART.fullmatch, parts))):
         raise ResultsError(
-            f"{source} holds {member.name[:200]!r}, which no campaign's file is called"
+            f"{source} holds {ascii(member.name)[:200]}, which no campaign's file is called"
         )
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
         raise ResultsError(f"{source} holds {member.name}, which is no plain file")
@@ -104,6 +111,10 @@ def _checked(source: Path, place: Path, found: dict[str, str]) -> Path:
         text = (place / top / SUMS).read_text(encoding="utf-8", errors="replace")
         for line in text.splitlines():
             digest, _, name = line.partition("  ")
+            if not all(map(PART.fullmatch, name.split("/"))):
+                raise ResultsError(
+                    f"{source}: its {SUMS} holds {ascii(line)[:80]}, which lists no campaign's file"
+                )
             listed[f"{top}/{name}"] = digest
     for name in sorted({*found, *listed}):
         if name not in listed:

@@ -15,12 +15,9 @@ from experiments.environments.docker import FOLDER
 from experiments.environments.host import MODULE
 from experiments.environments.mpi.mpiexec import across, mpiexec, of_a_host
 from experiments.environments.process import Process
+from experiments.environments.trees import IN_SIGHT, as_nobody
 from experiments.model.experiment import PACKED, SPREAD
 from experiments.model.launch import Launch
-
-TRUSTING = {"PMIX_MCA_psec": "none"}
-"""Open MPI's launcher takes ranks of another user than its own: those in a container, which sees
-only the users that root gives it."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,20 @@ class OnHosts:
         ranks = dealt(self.ways.names, launch.ranks, launch.binding)
         program, more = self._program(launch, folder)
         found = job(self.flavour, self.prefix, ranks, self.cores, program, self.ways)
-        return replace(found, environment={**found.environment, **self.variables, **more})
+        variables = {**found.environment, **self.variables, **more, **self._of_nobody(folder)}
+        return replace(found, environment=variables)
+
+    def _of_nobody(self, folder: Path) -> Mapping[str, str]:
+        """Variables by which the MPI's daemons on hosts, and so ranks in containers, are nobody.
+
+        A daemon shares files with ranks of its own user alone.
+        """
+        it = self.contained
+        if it is None or it.user is None:
+            return {}
+        first = as_nobody(*it.user, tree=it.image, launch=folder, prefix=self.prefix)
+        first += ["env", f"HOME={IN_SIGHT}/launch"]
+        return enter.variables(self.ways.places, {self.prefix: IN_SIGHT / "prefix"}, first)
 
     def _program(self, launch: Launch, folder: Path) -> tuple[list[str], Mapping[str, str]]:
         """What each rank runs, and further variables of the launcher."""
@@ -76,9 +86,10 @@ class OnHosts:
         named = f"{folder.parents[1].name}-{launch.name}"
         each = launch.ranks // len(self.ways.names)
         needed |= self.variables
-        trusting = TRUSTING if self.flavour == "openmpi" and it.user else {}
-        _, words, more = it.words(named, each, folder, needed | trusting)
-        return [*words, str(it.prefix / "bin/python"), *MODULE, FOLDER], more | trusting
+        if it.user:
+            it, folder = replace(it, image=IN_SIGHT / "tree"), IN_SIGHT / "launch"
+        _, words, more = it.words(named, each, folder, needed)
+        return [*words, str(it.prefix / "bin/python"), *MODULE, FOLDER], more
 
 
 def dealt(names: Sequence[str], ranks: int, binding: str = PACKED) -> list[str]:

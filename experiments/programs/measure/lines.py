@@ -1,8 +1,8 @@
 """A rank's end of the line to the driver: pipes in the launch's folder, or TCP between nodes.
 
 The driver makes its end before the launch starts (jobs/pipes.py, jobs/sockets.py). Where one end is
-gone, a read of the other ends. Pipes are this user's alone; a port can be anyone's, so either side
-shows a secret of the launch's folder.
+gone, a read of the other ends. Pipes are this user's alone; a port can be anyone's, so both ends
+prove that they know a secret of the launch's folder.
 """
 
 import contextlib
@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from hbmcomm.authentication import CallerEnd, Place
+
 ANSWERS = "answers"
 """The pipe that all answers go by."""
 LISTENER = "listener.json"
-"""The file with the places of the driver, each an address and a port, the token that it wants to
-see, and the welcome that it then says."""
+"""The file with the places of the driver, each an address and a port, and the secret."""
 PATIENCE = 5.0  # seconds until an address answers
 WELCOME_PATIENCE = 3600.0
 """Seconds until the driver has answered: it first waits for other launches of the block to start,
@@ -57,11 +58,10 @@ def opened(folder: Path, rank: int) -> Iterator[tuple[TextIO, TextIO]]:
 def _connected(listener: Mapping[str, Any], rank: int) -> socket.socket:
     """A connection to the driver, by the first place where it is."""
     deadline = time.monotonic() + WELCOME_PATIENCE
-    hello = json.dumps({"token": listener["token"], "rank": rank}) + "\n"
     failures = []
     for address, port in listener["places"]:
         try:
-            return _welcomed(address, port, hello.encode(), listener["welcome"].encode(), deadline)
+            return _welcomed((address, port), listener["secret"], rank, deadline)
         except OSError as error:
             failures.append(f"{address}: {error}")
     raise SystemExit(
@@ -70,21 +70,15 @@ def _connected(listener: Mapping[str, Any], rank: int) -> socket.socket:
     )
 
 
-def _welcomed(
-    address: str, port: int, hello: bytes, welcome: bytes, deadline: float
-) -> socket.socket:
-    """A connection to a place where the answer is the welcome; OSError where it is not."""
+def _welcomed(place: Place, secret: str, rank: int, deadline: float) -> socket.socket:
+    """A connection to a place where the driver has proved itself; OSError where it has not."""
     with contextlib.ExitStack() as stack:
-        connection = stack.enter_context(socket.create_connection((address, port), PATIENCE))
+        connection = stack.enter_context(socket.create_connection(place, PATIENCE))
         end_with_peer(connection)
-        connection.sendall(hello)
-        answer = b""
-        while answer != welcome:
+        end, is_proved = CallerEnd(connection, secret, place, rank), False
+        while not is_proved:
             connection.settimeout(max(deadline - time.monotonic(), 1e-3))
-            more = connection.recv(len(welcome) - len(answer))
-            answer += more
-            if not more or not welcome.startswith(answer):
-                raise ConnectionRefusedError("it does not welcome this rank")
+            is_proved = end.receive()
         connection.settimeout(None)
         stack.pop_all()
         return connection

@@ -36,7 +36,7 @@ def measured(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         folder = tmp_path / launch.name
         folder.mkdir()
         (folder / "launch.json").write_text(json.dumps(launch.to_dict()))
-        if os.getuid() == 0 and launch.environment in FOREIGN:
+        if os.getuid() == 0 and launch.environment.kind in FOREIGN:
             os.chown(folder, *passthrough.owner())
         log = tmp_path / f"{launch.name}.log"
         code = execute(environment.command(launch, folder), log, client, lambda: None)

@@ -5,6 +5,7 @@ how each variant differs: a profile from Docker's default, Podman from Docker, r
 spread ranks from packed ones.
 """
 
+import shlex
 import sys
 from dataclasses import replace
 from itertools import product
@@ -135,12 +136,17 @@ def test_in_a_container_hosts_start_ranks_by_the_mpiexec_of_this_machine(mpi: st
 
 @pytest.mark.parametrize("mpi", MPIS)
 def test_ranks_in_a_container_on_hosts_are_not_root_where_root_starts_them(mpi: str) -> None:
+    """Nor are the daemons of the launcher on the hosts, from which ranks have their user."""
     image = Contained("charliecloud", Path("/unpacked"), Path("/image"), user=(1000, 100))
     made = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), image).command(LAUNCH, FOLDER)
-    assert {"--uid=1000", "--gid=100"} < set(made.argv)
-    trusts = mpi == "openmpi"  # its launcher checks the identity of its ranks
-    assert ("PMIX_MCA_psec" in made.environment) == trusts
-    assert ("--set-env=PMIX_MCA_psec=none" in made.argv) == trusts
+    assert {"--uid=1000", "--gid=100", "--bind=/mnt/launch:/launch", "/mnt/tree"} < set(made.argv)
+    assert not [word for word in made.argv if "/unpacked" in word or str(FOLDER) in word]
+    first = shlex.split(made.environment[enter.FIRST])
+    named = ["1000", "100", "tree", "/unpacked", "launch", str(FOLDER), "prefix", str(PREFIX)]
+    assert first[-11:] == [*named, "exec", "env", "HOME=/mnt/launch"]
+    assert made.environment[enter.PATHS] == f"{PREFIX}=/mnt/prefix"
+    of_user = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), replace(image, user=None))
+    assert enter.FIRST not in of_user.command(LAUNCH, FOLDER).environment
 
 
 @pytest.mark.parametrize("name", UNPACKED)

@@ -23,7 +23,9 @@ from experiments.jobs.sockets import NodeLost, Sockets
 from experiments.model.errors import ExperimentsError
 from experiments.programs.measure import lines
 from experiments.programs.measure.lines import LISTENER
+from hbmcomm.authentication import CallerEnd
 
+HERE = ("127.0.0.1", 0)
 LATE = 30.0  # seconds: far more than a busy machine needs, far less than a stranger may take
 
 
@@ -88,7 +90,7 @@ def test_the_secrets_go_through_no_link(tmp_path: Path) -> None:
         folder.mkdir()
         lead(folder / LISTENER, precious)
         with Sockets(folder, 1):
-            assert listener(folder)["token"]
+            assert listener(folder)["secret"]
     assert precious.read_text() == "as it was"
 
 
@@ -129,39 +131,79 @@ def test_an_address_where_nobody_answers_is_passed_by(
         ends.receive(5.0)
 
 
-@pytest.mark.parametrize(
-    "hello",
-    [
-        b"",
-        b"\n",
-        b"[]\n",
-        b"{}\n",
-        b"\xff\n",
-        b'{"rank": 0, "token": "guessed"}\n',
-        b'{"rank": 0, "token": 7}\n',
-        b'{"rank": 1, "token": "TOKEN"}\n',
-        b'{"rank": -1, "token": "TOKEN"}\n',
-        b"x" * 300,
-    ],
-)
-def test_whoever_else_connects_is_sent_away(ends: Sockets, tmp_path: Path, hello: bytes) -> None:
-    token = listener(tmp_path)["token"]
+@pytest.mark.parametrize("hello", [b"", b"{}\n", b"x" * 300, "SECRET"])
+def test_whoever_else_connects_is_sent_away(
+    ends: Sockets, tmp_path: Path, hello: bytes | str
+) -> None:
+    """Someone who shows the secret itself too."""
+    if isinstance(hello, str):
+        hello = listener(tmp_path)["secret"].encode() * 2
     with socket.create_connection(loopback(tmp_path), 5.0) as stranger:
-        stranger.sendall(hello.replace(b"TOKEN", token.encode()))
-        if not hello:
-            stranger.shutdown(socket.SHUT_WR)
+        stranger.sendall(hello)
+        stranger.shutdown(socket.SHUT_WR)
         assert not connected(ends, 0.2)
         with contextlib.suppress(ConnectionResetError):
-            assert stranger.recv(100) == b""
+            assert len(stranger.recv(100)) == 32 and stranger.recv(100) == b""
     echo(tmp_path)
     assert connected(ends)
+
+
+@pytest.mark.parametrize("rank", [1, 2**32 - 1])
+def test_a_rank_that_is_none_of_the_launch_is_sent_away(
+    ends: Sockets, tmp_path: Path, rank: int
+) -> None:
+    place = loopback(tmp_path)
+    with socket.create_connection(place, 5.0) as caller:
+        end = CallerEnd(caller, listener(tmp_path)["secret"], place, rank)
+        assert not connected(ends, 0.05) and not end.receive()
+        assert not connected(ends, 0.05)
+        with pytest.raises(ConnectionResetError):
+            end.receive()
+    echo(tmp_path)
+    assert connected(ends)
+
+
+def test_a_stranger_that_a_rank_calls_first_cannot_take_its_place(
+    ends: Sockets, tmp_path: Path
+) -> None:
+    """It hands on the driver's challenge, and the rank's answer at once."""
+    place, secret = loopback(tmp_path), listener(tmp_path)["secret"]
+    with (
+        socket.create_server(HERE) as between,
+        socket.create_connection(place, 5.0) as stranger,
+        socket.create_connection(between.getsockname(), 5.0) as rank,
+    ):
+        called, _ = between.accept()
+        with called:
+            assert not ends.connect()
+            called.sendall(stranger.recv(100))
+            CallerEnd(rank, secret, between.getsockname(), 0).receive()
+            stranger.sendall(called.recv(100))
+        assert not connected(ends, 0.1)
+        assert stranger.recv(100) == b""
+    echo(tmp_path)
+    assert connected(ends)
+
+
+def test_many_ranks_that_connect_at_once_are_all_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than there may be strangers."""
+    monkeypatch.setattr(sockets, "CALLERS", 2)
+    with Sockets(tmp_path, 16) as ends, contextlib.ExitStack() as stack:
+        place, secret = loopback(tmp_path), listener(tmp_path)["secret"]
+        callers = [stack.enter_context(socket.create_connection(place)) for _ in range(16)]
+        assert not ends.connect()
+        for rank, caller in enumerate(callers):
+            assert not CallerEnd(caller, secret, place, rank).receive()
+        assert connected(ends)
 
 
 def test_strangers_who_say_little_hold_up_neither_the_driver_nor_a_rank(
     ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "CALLERS", 8)
-    monkeypatch.setattr(sockets, "HELLO_PATIENCE", 2 * LATE)
+    monkeypatch.setattr(sockets, "PATIENCE", 2 * LATE)
     place = loopback(tmp_path)
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(socket.create_connection(place)) for _ in range(20)]
@@ -177,7 +219,7 @@ def test_strangers_who_say_little_hold_up_neither_the_driver_nor_a_rank(
 def test_a_stranger_has_one_deadline_for_all_that_it_says(
     ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sockets, "HELLO_PATIENCE", 0.2)
+    monkeypatch.setattr(sockets, "PATIENCE", 0.2)
     place = loopback(tmp_path)
     refused = threading.Event()
 
@@ -214,24 +256,23 @@ def drip(stranger: socket.socket, text: bytes) -> None:
         with connection:
             for byte in text:
                 connection.sendall(bytes([byte]))
-                time.sleep(0.02)
+                time.sleep(0.01)
 
 
-@pytest.mark.parametrize("answer", ["", "x", "WELCOME", "welcome\n"])
+@pytest.mark.parametrize("text", [b"", b"x" * 10, b"x" * 32, b"x" * 100])
 def test_a_stranger_in_the_place_of_the_driver_gives_no_orders_and_holds_up_no_rank(
-    ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+    ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes
 ) -> None:
-    """It may know how a welcome begins, and takes its time with it."""
-    monkeypatch.setattr(lines, "WELCOME_PATIENCE", 0.5)
-    text = answer.replace("WELCOME", listener(tmp_path)["welcome"][:-1] * 2).encode()
-    with socket.create_server(("127.0.0.1", 0)) as stranger:
+    """It takes its time with a challenge and an answer."""
+    monkeypatch.setattr(lines, "WELCOME_PATIENCE", 1.0)
+    with socket.create_server(HERE) as stranger:
         announce(tmp_path, stranger.getsockname())
         thread = threading.Thread(target=drip, args=(stranger, text), daemon=True)
         thread.start()
         began = time.monotonic()
-        with pytest.raises(SystemExit, match=r"reach the driver .*(welcome|timed out|reset)"):
+        with pytest.raises(SystemExit, match=r"reach the driver .*(secret|timed out|closed|reset)"):
             lines.opened(tmp_path, 0).__enter__()
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < 3.0
     thread.join(5.0)
 
 
@@ -285,7 +326,7 @@ def test_the_addresses_are_those_of_this_machine_and_loopback_comes_last() -> No
 def test_a_rank_has_an_open_file(allowed: int, ending: str, tmp_path: Path) -> None:
     """Of a soft limit of 50, the process may go to its hard limit."""
     program = f"""
-import json, resource, socket, sys
+import json, resource, socket, sys, time
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, (50, {allowed}))
 from experiments.jobs.sockets import Sockets
@@ -294,7 +335,9 @@ with Sockets(folder, 60) as ends:
     print("ready", flush=True)
     sys.stdin.readline()
     try:
-        print(ends.connect())
+        while not ends.connect():
+            time.sleep(0.01)
+        print(True)
     except Exception as error:
         print(error)
 """
@@ -304,10 +347,13 @@ with Sockets(folder, 60) as ends:
         contextlib.ExitStack() as stack,
     ):
         assert driver.stdout is not None and driver.stdout.readline() == "ready\n"
-        token, place = listener(tmp_path)["token"], loopback(tmp_path)
-        for rank in range(60):
-            connection = stack.enter_context(socket.create_connection(place, 5.0))
-            hello = {"token": token, "rank": rank}
-            connection.sendall((json.dumps(hello) + "\n").encode())
-        output, _ = driver.communicate("go\n", timeout=60)
+        secret, place = listener(tmp_path)["secret"], loopback(tmp_path)
+        callers = [stack.enter_context(socket.create_connection(place, 5.0)) for _ in range(60)]
+        assert driver.stdin is not None
+        driver.stdin.write("go\n")
+        driver.stdin.flush()
+        with contextlib.suppress(ConnectionError):  # the driver has given up
+            for rank, connection in enumerate(callers):
+                CallerEnd(connection, secret, place, rank).receive()
+        output, _ = driver.communicate(timeout=60)
     assert ending in output

@@ -188,4 +188,4 @@ def test_a_list_of_sums_that_is_no_text_is_refused(tmp_path: Path, refused: Refu
         for name, content in (("campaign.json", b"{}"), ("SHA256SUMS", b"\xff\xfe\n")):
             info, held = entry(f"quick/{name}", content)
             tar.addfile(info, io.BytesIO(held))
-    assert "which its SHA256SUMS lists" in refused(path)
+    assert "which lists no campaign's file" in refused(path)

@@ -1,16 +1,14 @@
-"""TCP connections between processes for small notices: found by trying, checked by secrets.
+"""TCP connections between processes for small notices: found by trying, both ends authenticated.
 
 A process listens at the addresses that it announces alone: the loopback's where all callers share
 its network, else those from which its routes lead to theirs. Who can reach these can connect. A
-caller is heard once its first line, which must come within _PATIENCE, holds the secret; callers are
-read in turn, so none holds up another.
+caller has _PATIENCE to prove that it knows the secret; callers are read in turn, so none holds up
+another.
 """
 
 from __future__ import annotations
 
-import hmac
 import re
-import secrets
 import selectors
 import socket
 import time
@@ -19,14 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hbmcomm import typed_json
+from hbmcomm import authentication, typed_json
+from hbmcomm.authentication import CallerEnd, ListenerEnd, Place
 
 _LOOPBACK = "127.0.0.1"
-_SECRET = 16  # bytes
-_PATIENCE = 1.0  # seconds until a caller has sent its line, and half of those until it has a reply
+_PATIENCE = 2.0  # seconds for a caller to prove itself, and half of those until it has an answer
 _BACKLOG = 4096  # connections, some for each rank of a host
-_CALLERS = 64  # connections whose line is incomplete; the oldest gives way to one more
-_HELLO = 100  # bytes of a caller's line, at most
+_CALLERS = 64  # unproved connections beside those of ranks; the oldest gives way to one more
 _NOTICE = 2**20  # bytes of a notice, at most
 _KEEPALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 4000}
 """A host that vanishes is missed after some 4 seconds; the last is in milliseconds."""
@@ -60,12 +57,16 @@ class Listener:
         offer: What others need to connect.
     """
 
-    def __init__(self, addresses: Iterable[str]) -> None:
+    def __init__(self, addresses: Iterable[str], ranks: int = 1) -> None:
         """Listen at own addresses, and at no other.
+
+        Args:
+            ranks: How many will connect, each to every address.
 
         Raises:
             OSError: This process may not listen, or not there.
         """
+        self._ranks = ranks
         self._callers: dict[socket.socket, _Caller] = {}
         self._doors: list[socket.socket] = []
         self._selector = selectors.DefaultSelector()
@@ -78,10 +79,10 @@ class Listener:
             self.close()
             raise
         places = tuple(door.getsockname() for door in self._doors)
-        self.offer = Offer(places, secrets.token_hex(_SECRET // 2), secrets.token_hex())
+        self.offer = Offer(places, authentication.new_secret())
 
     def accept(self) -> tuple[int, Link] | None:
-        """The next rank that connects and knows the secret; None: none did within a second."""
+        """The next rank that connects and knows the secret; None: none did within _PATIENCE."""
         end = time.monotonic() + _PATIENCE
         while (left := end - time.monotonic()) > 0:
             for key, _ in self._selector.select(left):
@@ -91,7 +92,7 @@ class Listener:
                 elif found in self._callers and (rank := self._rank_of(found)) is not None:
                     return rank, Link(found)
             now = time.monotonic()
-            for late in [each for each, caller in self._callers.items() if caller.end < now]:
+            for late in [each for each, caller in self._callers.items() if caller.deadline < now]:
                 self._forget(late).close()
         return None
 
@@ -99,27 +100,30 @@ class Listener:
         with suppress(BlockingIOError, ConnectionError):  # it has gone
             connected, _ = door.accept()
             connected.setblocking(False)
-            if len(self._callers) == _CALLERS:
+            if len(self._callers) == _CALLERS + self._ranks * len(self._doors):
                 self._forget(next(iter(self._callers))).close()
-            self._callers[connected] = _Caller(time.monotonic() + _PATIENCE, bytearray())
+            try:
+                end = ListenerEnd(connected, self.offer.secret)
+            except OSError:
+                connected.close()
+                return
+            self._callers[connected] = _Caller(time.monotonic() + _PATIENCE, end)
             self._selector.register(connected, selectors.EVENT_READ)
 
     def _rank_of(self, connected: socket.socket) -> int | None:
-        """The rank of a caller that has shown the secret, answered; None: not yet, or never."""
-        line = self._callers[connected].line
-        with suppress(OSError, ValueError):
-            more = connected.recv(_HELLO - len(line))
-            line += more
-            if more and len(line) < _HELLO and not line.endswith(b"\n"):
-                return None
-            secret, _, rest = bytes(line).partition(b" ")
-            if hmac.compare_digest(secret, self.offer.asked.encode()):
-                rank = int(rest)
-                connected.sendall(self.offer.answer.encode())
+        """The rank of a caller that has proved itself, answered; None: not yet, or never."""
+        end = self._callers[connected].listener_end
+        try:
+            rank = end.receive()
+            if rank is not None:
+                end.welcome()
                 self._forget(connected)
-                return rank
-        self._forget(connected).close()
-        return None
+            return rank
+        except BlockingIOError:
+            return None
+        except OSError:
+            self._forget(connected).close()
+            return None
 
     def _forget(self, connected: socket.socket) -> socket.socket:
         self._selector.unregister(connected)
@@ -136,19 +140,17 @@ class Listener:
 
 
 class _Caller(NamedTuple):
-    end: float
-    """When it must have sent its line."""
-    line: bytearray
+    deadline: float
+    """When it must have proved itself."""
+    listener_end: ListenerEnd
 
 
 class Offer(NamedTuple):
     """How to reach a listener."""
 
-    places: tuple[tuple[str, int], ...]
-    """Addresses and ports."""
-    asked: str
-    answer: str
-    """Another listener may have this address on another host: it does not know the answer."""
+    places: tuple[Place, ...]
+    secret: str
+    """Another listener may have such an address on another host: it does not know the secret."""
 
 
 class Link:
@@ -191,7 +193,7 @@ class Link:
 
 
 def connect(offer: Offer, rank: int) -> Link:
-    """A connection to a listener: the first that knows the answer, of all its places at once.
+    """A connection to a listener: the first that knows the secret, of all its places at once.
 
     Args:
         rank: This rank's number, for the listener.
@@ -199,38 +201,35 @@ def connect(offer: Offer, rank: int) -> Link:
     Raises:
         OSError: It cannot be reached.
     """
-    hello, answer = f"{offer.asked} {rank}\n".encode(), offer.answer.encode()
     deadline = time.monotonic() + 2 * _PATIENCE
     with selectors.DefaultSelector() as waiting:
         for place in offer.places:
-            waiting.register(_begin(place), selectors.EVENT_WRITE, b"")
+            connected = _begin(place)
+            end = CallerEnd(connected, offer.secret, place, rank)
+            waiting.register(connected, selectors.EVENT_READ, end)
         try:
             while waiting.get_map() and (left := deadline - time.monotonic()) > 0:
-                for key, event in waiting.select(left):
-                    found: Any = key.fileobj
-                    more = b""
-                    with suppress(OSError):
-                        if event == selectors.EVENT_WRITE:
-                            found.sendall(hello)
-                            waiting.modify(found, selectors.EVENT_READ, b"")
-                            continue
-                        more = found.recv(len(answer) - len(key.data))
-                    if key.data + more == answer:
-                        waiting.unregister(found)
-                        return Link(found)
-                    if more and answer.startswith(key.data + more):
-                        waiting.modify(found, selectors.EVENT_READ, key.data + more)
-                    else:
-                        waiting.unregister(found)
-                        found.close()
+                for key, _ in waiting.select(left):
+                    caller: Any = key.fileobj
+                    try:
+                        is_proved = key.data.receive()
+                    except BlockingIOError:
+                        continue
+                    except OSError:
+                        waiting.unregister(caller)
+                        caller.close()
+                        continue
+                    if is_proved:
+                        waiting.unregister(caller)
+                        return Link(caller)
         finally:
             for key in waiting.get_map().values():
                 key.fileobj.close()  # type: ignore[union-attr]
     raise ConnectionRefusedError(f"no answer at {', '.join(map(str, offer.places))}")
 
 
-def _begin(place: tuple[str, int]) -> socket.socket:
-    """A socket that is being connected; it is writable when that has succeeded or failed."""
+def _begin(place: Place) -> socket.socket:
+    """A socket that is being connected; it is readable once a challenge has come or it failed."""
     made = socket.socket()
     made.setblocking(False)
     made.connect_ex(place)

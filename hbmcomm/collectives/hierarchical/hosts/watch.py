@@ -191,7 +191,7 @@ def create(allgather: Allgather, layout: Layout) -> Watch | None:
         wanted = [layout.inside[0]]
     networks = allgather(network())
     addresses = reached_at(networks[layout.rank], [networks[rank] for rank in accepted])
-    listener = _attempt(Listener, addresses) if accepted else None
+    listener = _attempt(Listener, addresses, len(accepted)) if accepted else None
     offers = allgather(listener.offer if listener is not None else None)
     is_over = threading.Event()
 

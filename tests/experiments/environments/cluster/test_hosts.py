@@ -1,5 +1,6 @@
 """Launches on emulated hosts: where ranks go, and a campaign from its file to its bytes."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,16 @@ from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.emulation.hosts import keepers
 from experiments.emulation.hosts.keepers import HostsRefused
-from experiments.environments.cluster.hosts import dealt
+from experiments.environments import enter
+from experiments.environments.cluster.contained import Contained
+from experiments.environments.cluster.hosts import OnHosts, dealt
 from experiments.execution import campaign
 from experiments.execution.campaign_file import Request
 from experiments.processes import executables
+from experiments.processes.captured import captured
+from experiments.provision import passthrough
+from tests.launched import LAUNCH
+from tests.starting import MakeHosts
 
 MIB = 2**20
 
@@ -29,6 +36,27 @@ MIB = 2**20
 )
 def test_ranks_are_dealt_out_in_blocks_or_in_turn(binding: str, ranks: int, hosts: str) -> None:
     assert dealt(("n1", "n2"), ranks, binding) == hosts.split()
+
+
+@pytest.mark.ranks
+def test_a_daemon_of_a_launcher_is_nobody_and_has_the_folders_that_it_needs(
+    hosts: MakeHosts, tmp_path: Path
+) -> None:
+    """Though nobody reaches the folders above them."""
+    ways, own = hosts().ways, passthrough.owner()
+    tree, launch, prefix = (tmp_path / name for name in ("tree", "launch", "prefix"))
+    for folder in (tree, launch, prefix):
+        folder.mkdir()
+    tmp_path.chmod(0o700)
+    os.chown(launch, *own)
+    image = Contained("charliecloud", tree, Path("/image"), user=own)
+    command = OnHosts("openmpi", prefix, 2, ways, image).command(replace(LAUNCH, ranks=2), launch)
+    line = f"id -u; hostname; ls /mnt; touch $HOME/made {prefix}/x /mnt/tree/x; ls {tmp_path}"
+    words = [*ways.controller, str(enter.LAUNCHER), "n2", f"exec 2>&1; {line}"]
+    done = captured(words, env={**os.environ, **command.environment})
+    assert done.stdout.split("\n")[:5] == [str(own[0]), "n2", "launch", "prefix", "tree"]
+    assert done.stdout.count("Permission denied") == 3
+    assert (launch / "made").stat().st_uid == own[0]
 
 
 @pytest.mark.ranks
@@ -76,6 +104,8 @@ def test_arms_take_turns_on_hosts_and_the_links_carry_what_a_ring_needs(
         tried = launch["environment"]["datapath"]
         if launch["launch"]["arm"] == "charliecloud":
             assert tried["uid"] != 0 and int(tried["capabilities_effective"], 16) == 0
+            written = tmp_path / "out" / "launches" / "0000-charliecloud.npz"
+            assert written.stat().st_uid == passthrough.owner()[0]  # outside of the container too
         hosts = launch["environment"]["hosts"]
         assert [(each["name"], each["ranks"]) for each in hosts] == [("n1", [0, 2]), ("n2", [1, 3])]
         assert all(each["after"]["sent"] > each["before"]["sent"] + MIB for each in hosts)

@@ -46,8 +46,8 @@ def announcing(monkeypatch: pytest.MonkeyPatch, others: Any, own: bool = True) -
     listened: list[list[str]] = []
 
     class Announcing(links.Listener):
-        def __init__(self, addresses: list[str]) -> None:
-            super().__init__(addresses)
+        def __init__(self, addresses: list[str], ranks: int) -> None:
+            super().__init__(addresses, ranks)
             listened.append(addresses)
             places = (*others, *(self.offer.places if own else ()))
             self.offer = self.offer._replace(places=places)
@@ -64,13 +64,10 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def begin_or_not(place: tuple[str, int]) -> socket.socket:
         if place not in SILENT:
             return begin(place)
-        full, other = socket.socketpair()  # never writable
+        silent, other = socket.socketpair()  # nothing comes
         others.append(other)
-        full.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            while full.send(bytes(65536)):
-                pass
-        return full
+        silent.setblocking(False)
+        return silent
 
     monkeypatch.setattr(links, "_begin", begin_or_not)
     yield
@@ -195,48 +192,54 @@ def test_a_stranger_has_one_deadline_for_all_that_it_says(
         assert not drip.result()
 
 
-@pytest.mark.parametrize(
-    "hello", [b"", b"x" * 200, b"SECRET x\n", b"SECRET\n", b"no 1\n", b"\xff\n"]
-)
-def test_who_does_not_know_the_secret_or_names_no_rank_is_sent_away(
-    listener: links.Listener, monkeypatch: pytest.MonkeyPatch, hello: bytes
+@pytest.mark.parametrize("hello", [b"", b"x" * 200, "SECRET"])
+def test_who_does_not_prove_to_know_the_secret_is_sent_away(
+    listener: links.Listener, monkeypatch: pytest.MonkeyPatch, hello: bytes | str
 ) -> None:
     monkeypatch.setattr(links, "_PATIENCE", 0.2)
+    if isinstance(hello, str):
+        hello = listener.offer.secret.encode() * 2
     with socket.create_connection(listener.offer.places[0]) as stranger:
-        stranger.sendall(hello.replace(b"SECRET", listener.offer.asked.encode()))
+        stranger.sendall(hello)
         stranger.shutdown(socket.SHUT_WR)
         assert listener.accept() is None
         with contextlib.suppress(ConnectionResetError):
-            assert stranger.recv(100) == b""
+            assert len(stranger.recv(100)) == 32 and stranger.recv(100) == b""
 
 
-def test_a_stranger_at_an_address_of_a_listener_holds_up_nobody(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stranger_at_an_address_of_a_listener_holds_up_nobody() -> None:
     """On another host the address may be that of a program that answers slowly, or wrongly."""
-    answer = "y" * 64
+    listener = links.Listener([LOOPBACK])
     with (
-        socket.create_server(("127.0.0.1", 0)) as right,
         socket.create_server(("127.0.0.2", 0)) as slow,
         socket.create_server(("127.0.0.3", 0)) as wrong,
         ThreadPoolExecutor(3) as threads,
     ):
-        places = tuple(server.getsockname() for server in (slow, wrong, right))
-        offer = links.Offer(places, "x" * 16, answer)
+        places = tuple(server.getsockname() for server in (slow, wrong))
+        offer = listener.offer._replace(places=(*places, *listener.offer.places))
         drip = threads.submit(lambda: dripping(slow.accept()[0], 2 * LATE))
-        threads.submit(lambda: wrong.accept()[0].sendall(b"y" * 63 + b"z"))
-
-        def serve() -> bytes:
-            connected, _ = right.accept()
-            hello = connected.recv(100)
-            for part in (answer[:10], answer[10:]):
-                time.sleep(0.05)
-                connected.sendall(part.encode())
-            return hello
-
-        served = threads.submit(serve)
+        threads.submit(lambda: wrong.accept()[0].sendall(b"y" * 64))
+        accepted = threads.submit(listener.accept)
         began = time.monotonic()
         links.connect(offer, 5).close()
         assert time.monotonic() - began < LATE
-        assert served.result() == b"x" * 16 + b" 5\n"
+        found = accepted.result()
+        assert found is not None and found[0] == 5
+        found[1].close()
         assert not drip.result()
+    listener.close()
+
+
+def test_many_ranks_that_connect_at_once_are_all_connected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """More than there may be strangers."""
+    monkeypatch.setattr(links, "_CALLERS", 1)
+    listener = links.Listener([LOOPBACK], 16)
+    with ThreadPoolExecutor(16) as threads:
+        connected = [threads.submit(links.connect, listener.offer, rank) for rank in range(16)]
+        found = [listener.accept() for _ in connected]
+        assert sorted(each[0] for each in found if each is not None) == list(range(16))
+        for link in (*(each.result() for each in connected), *(each[1] for each in found if each)):
+            link.close()
+    listener.close()

@@ -1,0 +1,149 @@
+"""Each wrong archive ends `report` in one message that names it, its file and its field.
+
+test_typed.py says how draws are repeated.
+"""
+
+import lzma
+import random
+import re
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from invoke.collection import Collection
+from invoke.program import Program
+
+import tasks
+from experiments.analysis.reading import load
+from experiments.model.errors import ExperimentsError
+from experiments.results import unarchive
+from tests.experiments.results.test_typed import ESCAPE, MINUTES, SECONDS, check_message, draw_for
+from tests.experiments.results.wrong_archives import Wrong, right_and_wrong
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
+
+
+@pytest.fixture(scope="module")
+def archives() -> tuple[bytes, list[Wrong]]:
+    return right_and_wrong()
+
+
+@pytest.fixture
+def as_a_command() -> Iterator[None]:
+    """What a command does to signals of its process is undone."""
+    handlers = [signal.getsignal(number) for number in SIGNALS]
+    yield
+    for number, handler in zip(SIGNALS, handlers, strict=True):
+        signal.signal(number, handler)
+
+
+def test_the_archive_that_is_made_wrong_below_is_right(
+    archives: tuple[bytes, list[Wrong]], tmp_path: Path
+) -> None:
+    path = tmp_path / "right.tar.xz"
+    path.write_bytes(archives[0])
+    with unarchive.opened(path) as folder:
+        assert len(load(folder).launches) == 1
+
+
+def test_there_are_archives_of_each_kind(archives: tuple[bytes, list[Wrong]]) -> None:
+    assert len({(each.kind, each.name) for each in archives[1]}) == len(archives[1]) > 140
+    assert len({each.kind for each in archives[1]}) == 7
+
+
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.rare)])
+@pytest.mark.usefixtures("as_a_command")
+def test_a_report_of_a_wrong_archive_is_one_message_and_nothing_else(
+    archives: tuple[bytes, list[Wrong]],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    whole: bool,
+) -> None:
+    """CI draws two of each kind."""
+    scratch, out, path = tmp_path / "scratch", tmp_path / "out", tmp_path / "wrong.tar.xz"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.chdir(tmp_path)
+    program = Program(binary_names=["invoke"], namespace=Collection.from_module(tasks))
+    faults = []
+    for each in archives[1] if whole else drawn(archives[1]):
+        path.write_bytes(each.content())
+        with pytest.raises(SystemExit) as ended:
+            program.run(["invoke", "report", "--results", str(path), "--out", str(out)])
+        output, error = capfd.readouterr()
+        message = rf"report: {re.escape(str(path))}{each.says}\n"
+        if (
+            (ended.value.code, output) != (1, "")
+            or re.fullmatch(message, error) is None
+            or not error[:-1].isprintable()
+            or len(error) > 900
+            or sorted(tmp_path.rglob("*")) != [scratch, path]
+        ):
+            faults.append((each.kind, each.name, ended.value.code, output, error))
+    assert faults == []
+
+
+def drawn(archives: list[Wrong]) -> list[Wrong]:
+    """Two of each kind at random."""
+    shuffled = random.sample(archives, len(archives))
+    kinds = {each.kind for each in archives}
+    return [each for kind in kinds for each in [w for w in shuffled if w.kind == kind][:2]]
+
+
+def hostile_archive(right: bytes, folder: Path, data: st.DataObject) -> None:
+    """An archive with some bytes changed, moved or cut is right, or refused in one message."""
+    draw: Any = data.draw
+    content = bytearray(lzma.decompress(right))
+    for _ in range(draw(st.integers(1, 4))):
+        block = 512 * draw(st.integers(0, len(content) // 512 - 1))
+        at = block + draw(st.integers(0, 511))
+        match draw(st.sampled_from(["change", "change", "cut", "double", "zeros", "text"])):
+            case "change":
+                content[at] ^= draw(st.integers(1, 255))
+            case "cut":
+                del content[at : at + draw(st.integers(1, 2000))]
+            case "double":
+                content[block:block] = content[block : block + 1024]
+            case "zeros":
+                content[block : block + 512] = bytes(512)
+            case _:
+                text = draw(st.sampled_from(["../../x", "/", "9" * 12, "-1", "path=x", ESCAPE]))
+                content[at : at + len(text)] = text.encode()
+        if len(content) < 512:
+            break
+    path = folder / "hostile.tar.xz"
+    path.write_bytes(lzma.compress(bytes(content), preset=0))
+    try:
+        with unarchive.opened(path) as unpacked:
+            load(unpacked)
+    except ExperimentsError as error:
+        check_message(str(error), path)
+    assert sorted(folder.rglob("*")) == [path]
+
+
+def draw_archives(seconds: float, right: bytes, folder: Path) -> None:
+    def one(data: st.DataObject) -> None:
+        hostile_archive(right, folder, data)
+
+    draw_for(seconds, one)
+
+
+def test_hostile_archives_are_right_or_refused(
+    archives: tuple[bytes, list[Wrong]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    draw_archives(SECONDS / 2, archives[0], tmp_path)
+
+
+@pytest.mark.rare
+@pytest.mark.timeout(60 * MINUTES + 300)
+def test_many_hostile_archives_are_right_or_refused(
+    archives: tuple[bytes, list[Wrong]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    draw_archives(60 * MINUTES, archives[0], tmp_path)
