@@ -240,7 +240,12 @@ uint64_t hbm_start_plan(uintptr_t plan, uintptr_t request);
 int hbm_test_once(uint64_t operation, uintptr_t request);
 int hbm_wait_once(uint64_t operation, uintptr_t request);
 void hbm_drop_once(uint64_t operation);
+int hbm_is_over(uint64_t operation); /* its status was returned, or MPI has freed its request */
 void hbm_take_back_request(uintptr_t request); /* for one that was complete when it started */
+
+/* Which threads may call MPI: any, any but one at a time, or the main one. Below HBM_MULTIPLE no
+   thread calls MPI beside the program. */
+enum { HBM_MULTIPLE, HBM_SERIALIZED, HBM_FUNNELED };
 
 /* MPI's functions and constants: with them, waits here advance MPI, and waits in MPI advance us. */
 typedef struct {
@@ -249,11 +254,15 @@ typedef struct {
     uintptr_t register_progress; /* Open MPI: opal_progress_register; else 0 */
     uintptr_t async_start;       /* MPICH: MPIX_Async_start; else 0 */
     uint64_t world, byte, stream, null_request; /* handles; `stream` is MPIX_STREAM_NULL of MPICH */
-    int32_t any_source, last_tag, error, handle_bytes, main_thread_only, serves_requests;
+    int32_t any_source, last_tag, error, handle_bytes, threads, serves_requests;
     uint64_t handle_at; /* offset of MPI's handle in a request object of mpi4py */
 } hbm_mpi;
 void hbm_use_mpi(const hbm_mpi *mpi); /* NULL: MPI will end now */
 int hbm_serves_requests(void);
+/* Whether what this thread does from now on is no call of MPI that the program makes: a thread of the
+   library serves it, or it frees an object. Under HBM_SERIALIZED the thread does not call MPI then.
+   Returns what it was before. */
+int hbm_set_beside(int beside);
 
 /* Calls on plain NumPy arrays. Objects of Python are their id(). */
 void hbm_numpy(uintptr_t ndarray, uintptr_t in_place);
@@ -265,8 +274,10 @@ int hbm_read_call(const hbm_comm *comm, int operation, uintptr_t send, uintptr_t
 /* Methods in C; see methods.c. `objects` are MPI's reductions by their codes. The class `owner` gets
    a method with the name and signature of a function of mpi4py, which does an operation, or starts
    it if `request` is a class and not None; what the core did not do goes on in Python under `name`.
-   Returns whether it has one. */
+   An `operation` of -1 with the name None is the Start of a plan. Returns whether it has one.
+   `dict` holds requests and plans by the numbers of their operations in flight. */
 void hbm_reductions(const uintptr_t *objects, int count);
+void hbm_keep_in(uintptr_t dict);
 int hbm_add_method(uintptr_t owner, uintptr_t function, int operation, uintptr_t name,
                    uintptr_t request);
 

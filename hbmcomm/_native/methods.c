@@ -2,9 +2,14 @@
 
    A method replaces one of mpi4py's functions and has its signature; calls that do not fit it get
    their error from that function. `self._handle` is the address of the core's state; 0: there is
-   none. A call that the core did not do goes on in self._again(status, name, argument, ...), and one
-   that it did not complete at once in self._started(request, status or operation, name, argument,
-   ...).
+   none. A call that the core did not do goes on in self._again(status, name, argument, ...).
+
+   A method that starts an operation does so in C, as its last step, and keeps what the operation
+   needs: from then on no Python code runs, in which a signal's handler could raise. Where the core
+   cannot start it from plain arrays, self._starting(status, name, argument, ...) returns a tuple
+   that says how: the address of an hbm_plan and what keeps it alive, or a request and functions in C
+   that start it. Instead of a request it may have None, and then the last function returns it. The
+   Start of a plan asks plan._starting(status).
 
    No other file of the core knows Python. This one uses the stable ABI of Python 3.11; vectorcall
    is part of it from 3.12 on, and works alike in 3.11. */
@@ -33,7 +38,9 @@ typedef struct {
     int operation;
 } method;
 
-static PyObject *handle_name, *again_name, *started_name, *bound_method;
+static PyObject *handle_name, *again_name, *starting_name, *operation_name, *kept_name, *quick_name;
+static PyObject *bound_method;
+static PyObject *in_flight; /* requests and plans by the numbers of their operations */
 static uintptr_t reductions[MOST_REDUCTIONS];
 static int reduction_count;
 
@@ -140,14 +147,14 @@ static int put(PyObject *tuple, Py_ssize_t *at, PyObject *object)
     return object && PyTuple_SetItem(tuple, (*at)++, object) == 0;
 }
 
-static PyObject *go_on(const method *m, uint64_t status, PyObject *const *bound, PyObject *request)
+static PyObject *go_on(const method *m, PyObject *name, uint64_t status, PyObject *const *bound)
 {
-    PyObject *then = PyObject_GetAttr(bound[0], request ? started_name : again_name);
-    PyObject *arguments = then ? PyTuple_New(m->count + 1 + !!request) : NULL, *result = NULL;
+    PyObject *then = PyObject_GetAttr(bound[0], name);
+    int named = m->call_name != Py_None; /* else it is a plan's */
+    PyObject *arguments = then ? PyTuple_New(m->count + named) : NULL, *result = NULL;
     Py_ssize_t at = 0;
-    int complete = arguments && (!request || put(arguments, &at, new_reference(request)))
-                   && put(arguments, &at, PyLong_FromUnsignedLongLong(status))
-                   && put(arguments, &at, new_reference(m->call_name));
+    int complete = arguments && put(arguments, &at, PyLong_FromUnsignedLongLong(status))
+                   && (!named || put(arguments, &at, new_reference(m->call_name)));
     for (int i = 1; complete && i < m->count; i++)
         complete = put(arguments, &at, new_reference(bound[i]));
     if (complete)
@@ -165,25 +172,187 @@ static hbm_comm *state_of(PyObject *self)
     return comm;
 }
 
+/* ---- operations in flight ---- */
+
+/* A request or plan of an operation that has started, with what it needs. Where there is no memory
+   to record it, it stays for ever. */
+static void keep(PyObject *request, PyObject *kept, uint64_t operation)
+{
+    PyObject *number = PyLong_FromUnsignedLongLong(operation);
+    if (!number || !kept || PyDict_SetItem(in_flight, number, request)
+        || (kept != request && PyObject_SetAttr(request, kept_name, kept))
+        || PyObject_SetAttr(request, operation_name, number)) {
+        PyErr_Clear();
+        Py_INCREF(request);
+        Py_XINCREF(kept);
+    }
+    Py_XDECREF(number);
+}
+
+/* Nobody waits for it any more: MPI has returned its status, or it is complete and the program has
+   dropped its request. */
+static int is_left(PyObject *request, uint64_t operation)
+{
+    int over = hbm_is_over(operation);
+    if (over || Py_REFCNT(request) > 1)
+        return over;
+    Py_INCREF(request); /* another thread may come here too */
+    Py_BEGIN_ALLOW_THREADS
+    over = hbm_test_once(operation, (uintptr_t)request) != HBM_PENDING;
+    Py_END_ALLOW_THREADS
+    Py_DECREF(request);
+    return over;
+}
+
+/* Before another operation starts: runs handlers of signals that have come, and forgets operations
+   that nobody waits for, now and then. Returns whether the start may go on. */
+static int may_start(void)
+{
+    static Py_ssize_t most = 1; /* looks for them where more than this are in flight */
+    if (PyErr_CheckSignals()) /* else it could be raised, and lost, where an array is freed below */
+        return 0;
+    if (PyDict_Size(in_flight) <= most)
+        return 1;
+    PyObject *numbers = PyDict_Keys(in_flight);
+    for (Py_ssize_t i = 0; numbers && i < PyList_Size(numbers); i++) {
+        PyObject *number = PyList_GetItem(numbers, i);
+        PyObject *request = PyDict_GetItemWithError(in_flight, number);
+        uint64_t operation = PyLong_AsUnsignedLongLong(number);
+        if (request && is_left(request, operation)) {
+            hbm_drop_once(operation);
+            PyDict_DelItem(in_flight, number);
+        }
+        PyErr_Clear();
+    }
+    Py_XDECREF(numbers);
+    PyErr_Clear();
+    most = 2 * PyDict_Size(in_flight) + 1;
+    return 1;
+}
+
+/* ---- starts ---- */
+
+static uint64_t start_plan(PyObject *address, PyObject *request)
+{
+    uintptr_t plan = (uintptr_t)PyLong_AsVoidPtr(address);
+    uint64_t found;
+    Py_BEGIN_ALLOW_THREADS
+    found = hbm_start_plan(plan, (uintptr_t)request);
+    Py_END_ALLOW_THREADS
+    return found;
+}
+
+/* Calls functions in C one after the other; the last one's result. */
+static PyObject *call_all(PyObject *functions, Py_ssize_t from)
+{
+    PyObject *result = new_reference(Py_None);
+    for (Py_ssize_t i = from; result && i < PyTuple_Size(functions); i++) {
+        Py_DECREF(result);
+        result = PyObject_CallNoArgs(PyTuple_GetItem(functions, i));
+    }
+    return result;
+}
+
+/* Goes on with a start for which the core has returned `found`. `request` is that of the call, or
+   the plan. Returns what the start returns; `found` is what the core returned in the end. */
+static PyObject *go_on_starting(const method *m, PyObject *const *bound, PyObject *request,
+                                uint64_t *found)
+{
+    while (*found && *found <= HBM_LAST_STATUS) {
+        PyObject *then = go_on(m, starting_name, *found, bound);
+        PyObject *first = then ? PyTuple_GetItem(then, 0) : NULL;
+        if (!first)
+            return NULL;
+        if (!PyLong_Check(first)) {
+            PyObject *result = call_all(then, 1);
+            if (result && first != Py_None) {
+                Py_DECREF(result);
+                result = new_reference(first);
+            }
+            Py_DECREF(then);
+            return result;
+        }
+        *found = start_plan(first, request);
+        if (*found > HBM_LAST_STATUS)
+            keep(request, PyTuple_GetItem(then, 1), *found);
+        Py_DECREF(then);
+    }
+    return new_reference(request);
+}
+
+static PyObject *start(const method *m, hbm_comm *comm, PyObject *const *bound)
+{
+    PyObject *request = may_start() ? PyObject_CallNoArgs(m->request) : NULL;
+    if (!request)
+        return NULL;
+    uint64_t found = run(m, comm, bound, request);
+    if (found > HBM_LAST_STATUS) {
+        PyObject *kept = PyTuple_New(m->count);
+        for (int i = 0; i < m->count; i++) { /* without memory for a tuple they stay for ever */
+            Py_INCREF(bound[i]);
+            if (kept)
+                PyTuple_SetItem(kept, i, bound[i]);
+        }
+        keep(request, kept, found);
+        Py_XDECREF(kept);
+        return request;
+    }
+    PyObject *result = go_on_starting(m, bound, request, &found);
+    Py_DECREF(request);
+    return result;
+}
+
+static void set_number(PyObject *object, PyObject *name, long value)
+{
+    PyObject *number = PyLong_FromLong(value); /* small ones are there already */
+    if (!number || PyObject_SetAttr(object, name, number))
+        PyErr_Clear();
+    Py_XDECREF(number);
+}
+
+/* plan.Start() */
+static PyObject *start_again(PyObject *self, PyObject *const *arguments, size_t given,
+                             PyObject *names)
+{
+    const method *m = (const method *)self;
+    Py_ssize_t positional = (Py_ssize_t)(given & IS_COUNT_OF_ARGUMENTS);
+    PyObject *plan;
+    if (!bind(m, arguments, positional, names, &plan))
+        return refuse(m, arguments, positional, names);
+    PyObject *quick = may_start() ? PyObject_GetAttr(plan, quick_name) : NULL;
+    if (!quick)
+        return NULL;
+    uint64_t found = start_plan(quick, plan);
+    Py_DECREF(quick);
+    if (found > HBM_LAST_STATUS)
+        keep(plan, plan, found);
+    int slowly = found && found <= HBM_LAST_STATUS;
+    PyObject *result = go_on_starting(m, &plan, plan, &found);
+    if (!result)
+        return NULL;
+    Py_DECREF(result);
+    if (found && found <= HBM_LAST_STATUS) /* functions have started it */
+        return new_reference(Py_None);
+    set_number(plan, quick_name, 0);
+    if (slowly && !found)
+        set_number(plan, operation_name, -1);
+    return new_reference(Py_None);
+}
+
 static PyObject *call(PyObject *self, PyObject *const *arguments, size_t given, PyObject *names)
 {
     const method *m = (const method *)self;
     Py_ssize_t positional = (Py_ssize_t)(given & IS_COUNT_OF_ARGUMENTS);
-    PyObject *bound[MOST], *request = NULL, *result = Py_None;
+    PyObject *bound[MOST];
     if (!bind(m, arguments, positional, names, bound))
         return refuse(m, arguments, positional, names);
     hbm_comm *comm = state_of(bound[0]);
     if (!comm && PyErr_Occurred())
         return NULL;
-    if (m->request != Py_None && !(request = result = PyObject_CallNoArgs(m->request)))
-        return NULL;
-    uint64_t status = run(m, comm, bound, request);
-    if (status)
-        result = go_on(m, status, bound, request);
-    else
-        Py_INCREF(result);
-    Py_XDECREF(request);
-    return result;
+    if (m->request != Py_None)
+        return start(m, comm, bound);
+    uint64_t status = run(m, comm, bound, NULL);
+    return status ? go_on(m, again_name, status, bound) : new_reference(Py_None);
 }
 
 /* method.__call__ */
@@ -300,8 +469,12 @@ static int prepare(void)
     Py_XDECREF(types);
     handle_name = PyUnicode_InternFromString("_handle");
     again_name = PyUnicode_InternFromString("_again");
-    started_name = PyUnicode_InternFromString("_started");
-    if (bound_method && handle_name && again_name && started_name)
+    starting_name = PyUnicode_InternFromString("_starting");
+    operation_name = PyUnicode_InternFromString("_operation");
+    kept_name = PyUnicode_InternFromString("_kept");
+    quick_name = PyUnicode_InternFromString("_quick");
+    if (bound_method && handle_name && again_name && starting_name && operation_name && kept_name
+        && quick_name)
         type = PyType_FromSpec(&spec);
     return type != NULL;
 }
@@ -314,7 +487,7 @@ static int add(PyObject *owner, PyObject *function, int operation, PyObject *nam
         return 0;
     if (!(m = (method *)PyType_GenericAlloc((PyTypeObject *)type, 0)))
         return 0;
-    m->call = call;
+    m->call = operation < 0 ? start_again : call;
     m->operation = operation;
     m->function = new_reference(function);
     m->call_name = new_reference(name);
@@ -328,6 +501,13 @@ void hbm_reductions(const uintptr_t *objects, int count)
 {
     reduction_count = count < MOST_REDUCTIONS ? count : MOST_REDUCTIONS;
     memcpy(reductions, objects, sizeof *reductions * (size_t)reduction_count);
+}
+
+void hbm_keep_in(uintptr_t dict)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    in_flight = new_reference((PyObject *)dict);
+    PyGILState_Release(state);
 }
 
 int hbm_add_method(uintptr_t owner, uintptr_t function, int operation, uintptr_t name,

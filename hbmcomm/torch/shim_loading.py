@@ -21,6 +21,7 @@ _FUNCTIONS = (
     "hbm_heap_array",
     "hbm_heap_free",
     "hbm_on_wait",
+    "hbm_set_beside",
 )
 
 

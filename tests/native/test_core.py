@@ -60,7 +60,7 @@ TESTS = {
     "many_in_flight": "each wait advances every operation in flight, however many there are",
     "numbers": "the number of an operation never names another one",
     "sleepers": "of two threads that sleep on a rank, each is woken",
-    "mpi_threads": "a thread that may not call MPI leaves that to the main thread",
+    "mpi_threads": "a thread that may not call MPI leaves that to one that may",
     "forks": "the child of a fork finds no lock held, and has operations of its own",
     "refusals": "idle memory is returned but for what the kernel refuses, or a peer may write into",
     "hooks": "neither a program's end nor an operation that starts misses the hooks of MPI",

@@ -39,8 +39,8 @@ struct hbm_operation {
     /* for operations that are started now and completed later */
     int is_in_flight;
     _Atomic int references;    /* from its owner, its queue while in flight, and MPI's request */
-    _Atomic uint64_t request;  /* MPI's handle for it; 0: none */
-    int is_unended;            /* the main thread must end its request (requests.c) */
+    _Atomic uint64_t request;  /* MPI's handle for it; 0: none; see requests.c */
+    int is_unended;            /* another thread must end its request (requests.c) */
     hbm_operation *next_unended;
     uint64_t index;            /* of its memory in the pool */
     _Atomic uint64_t uses;     /* how often its memory has served hbm_start_once() */

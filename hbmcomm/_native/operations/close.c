@@ -17,6 +17,7 @@ int hbm_close(hbm_comm *c)
     int status = hbm_enter_call(c);
     if (status)
         return status;
+    int was_beside = hbm_set_beside(1); /* Python may free a communicator on any thread */
     if (!c->is_closed) {
         c->is_closed = 1;
         hbm_blame(c, HBM_CLOSED, c->rank);
@@ -24,6 +25,7 @@ int hbm_close(hbm_comm *c)
         hbm_unlist(c);
     }
     c->ring_later = 0; /* hbm_blame() has rung; the words may belong to another communicator now */
+    hbm_set_beside(was_beside);
     hbm_leave_call(c);
     return HBM_OK;
 }

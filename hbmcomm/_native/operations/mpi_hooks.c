@@ -67,6 +67,7 @@ static void *watch(void *nothing)
 {
     struct timespec period = {.tv_nsec = PERIOD_NS};
     (void)nothing;
+    hbm_set_beside(1);
     while (!ends()) {
         atomic_store(&asleep, 1);
         atomic_thread_fence(memory_order_seq_cst);
@@ -119,6 +120,7 @@ void hbm_watch(void)
 
 static void end(void)
 {
+    hbm_end_requests();
     hbm_free_stock();
     atomic_store_explicit(&ending, 1, memory_order_release);
     if (has_watcher) {

@@ -22,6 +22,7 @@ static _Atomic int usable;
 static unsigned forks; /* at the time when the table was filled */
 static pthread_t main_thread;
 static _Thread_local int polling; /* this thread is inside MPI at our request */
+static _Thread_local int beside;  /* as hbm_set_beside() has said */
 
 void hbm_fill_mpi_table(const hbm_mpi *functions)
 {
@@ -43,8 +44,23 @@ int hbm_serves_requests(void) { return hbm_has_mpi() && hbm_mpi_table.serves_req
 
 int hbm_is_mpi_thread(void)
 {
-    return hbm_has_mpi()
-           && (!hbm_mpi_table.main_thread_only || pthread_equal(pthread_self(), main_thread));
+    if (!hbm_has_mpi())
+        return 0;
+    switch (hbm_mpi_table.threads) {
+    case HBM_MULTIPLE:
+        return 1;
+    case HBM_SERIALIZED:
+        return !beside;
+    default:
+        return pthread_equal(pthread_self(), main_thread);
+    }
+}
+
+int hbm_set_beside(int is_beside)
+{
+    int was = beside;
+    beside = is_beside;
+    return was;
 }
 
 int hbm_may_call_mpi(void) { return !polling && hbm_is_mpi_thread(); }

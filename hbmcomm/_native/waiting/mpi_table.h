@@ -6,8 +6,8 @@
 
 extern hbm_mpi hbm_mpi_table;
 
-/* Whether the table is filled; whether MPI allows calls from this thread; whether it allows them and
-   this thread is not inside the poll of hbm_progress_mpi(). */
+/* Whether the table is filled; whether this thread may call MPI now; whether it may and is not inside
+   the poll of hbm_progress_mpi(). */
 int hbm_has_mpi(void);
 int hbm_is_mpi_thread(void);
 int hbm_may_call_mpi(void);

@@ -38,11 +38,10 @@ static void finish(hbm_operation *o, int status)
         hbm_unpack(&o->call);
     else
         hbm_hold_back(o);
-    if (in_flight)
-        clear_in_flight(o);
     atomic_store_explicit(&o->status, status, memory_order_release);
     if (in_flight) {
         hbm_end_request(o);
+        clear_in_flight(o); /* until here MPI's hook stays, which may have to end the request */
         hbm_drop(o);
     }
 }

@@ -2,16 +2,19 @@
 
    Ordering: the handle is stored with release and loaded with acquire, because a thread other than
    the one that started an operation may complete it. A thread that queries a request loads `status`
-   with acquire, and so sees the results. A mutex guards the list of requests that the main thread
-   must end; a thread looks at the count first, and one that it misses is ended at the next poll. */
+   with acquire, and so sees the results. A mutex guards the list of requests that another thread
+   must end; a thread looks at the count first, and one that it misses is ended at the next poll. A
+   handle is put in the stock with release and taken with acquire. */
 #include "waiting/requests.h"
 
 #include <pthread.h>
 
 #include "waiting/mpi_table.h"
+#include "waiting/pool.h"
 
 #define STATUS_BYTES 256 /* more than any MPI_Status has */
 #define STOCK 8
+#define FREED UINT64_MAX /* in the place of a handle that MPI has freed */
 
 typedef int (*query)(void *extra, void *status);
 typedef int (*release)(void *extra);
@@ -36,7 +39,7 @@ static int release_operation(void *extra)
 {
     hbm_operation *o = extra;
     if (o) {
-        atomic_store_explicit(&o->request, 0, memory_order_release);
+        atomic_store_explicit(&o->request, FREED, memory_order_release);
         hbm_drop(o);
     }
     return 0;
@@ -71,9 +74,22 @@ void hbm_begin_request(hbm_operation *o, uintptr_t request)
     atomic_store_explicit(&o->request, handle, memory_order_release);
 }
 
-static void end_now(const hbm_operation *o)
+/* 0: it has no request, or none any more. */
+static uint64_t handle_of(const hbm_operation *o)
 {
     uint64_t handle = atomic_load_explicit(&o->request, memory_order_acquire);
+    return handle == FREED ? 0 : handle;
+}
+
+int hbm_is_over(uint64_t operation)
+{
+    const hbm_operation *o = hbm_numbered(operation);
+    return !o || atomic_load_explicit(&o->request, memory_order_acquire) == FREED;
+}
+
+static void end_now(const hbm_operation *o)
+{
+    uint64_t handle = handle_of(o);
     if (handle)
         ((grequest_complete)hbm_mpi_table.grequest_complete)(handle);
 }
@@ -111,7 +127,7 @@ static hbm_operation *take_unended(void)
 
 void hbm_end_request(hbm_operation *o)
 {
-    if (!atomic_load_explicit(&o->request, memory_order_acquire) || !hbm_has_mpi())
+    if (!handle_of(o) || !hbm_has_mpi())
         return;
     if (hbm_is_mpi_thread())
         end_now(o);
@@ -132,28 +148,49 @@ void hbm_end_requests(void)
 void hbm_free_request(hbm_operation *o, uintptr_t request)
 {
     _Alignas(16) char status[STATUS_BYTES];
-    uint64_t handle = atomic_load_explicit(&o->request, memory_order_acquire);
+    uint64_t handle = handle_of(o);
     if (handle && hbm_may_call_mpi())
         ((wait_for)hbm_mpi_table.wait)(request ? handle_in(request) : &handle, status);
 }
 
 /* An operation that was complete as soon as it was started has a request too, because MPI's Waitany
    and Waitsome must report it. To make and free a request takes as long as such an operation, so
-   each thread keeps a stock of complete ones. */
-static _Thread_local uint64_t stock[STOCK];
-static _Thread_local int stocked;
+   there is a stock of complete ones. */
+static _Atomic uint64_t stock[STOCK]; /* 0: none */
+
+static uint64_t take_from_stock(void)
+{
+    for (int i = 0; i < STOCK; i++)
+        if (atomic_load_explicit(&stock[i], memory_order_relaxed)) {
+            uint64_t handle = atomic_exchange_explicit(&stock[i], 0, memory_order_acquire);
+            if (handle)
+                return handle;
+        }
+    return 0;
+}
+
+static int put_in_stock(uint64_t handle)
+{
+    for (int i = 0; i < STOCK; i++) {
+        uint64_t none = 0;
+        if (!atomic_load_explicit(&stock[i], memory_order_relaxed)
+            && atomic_compare_exchange_strong_explicit(&stock[i], &none, handle,
+                                                       memory_order_release, memory_order_relaxed))
+            return 1;
+    }
+    return 0;
+}
 
 void hbm_complete_request(uintptr_t request)
 {
-    uint64_t handle = 0;
     if (!request || !hbm_may_call_mpi())
         return;
-    if (stocked)
-        handle = stock[--stocked];
-    else if (start_request(NULL, &handle) == 0)
+    uint64_t handle = take_from_stock();
+    if (!handle) {
+        if (start_request(NULL, &handle) != 0)
+            return;
         ((grequest_complete)hbm_mpi_table.grequest_complete)(handle);
-    else
-        return;
+    }
     memcpy(handle_in(request), &handle, (size_t)hbm_mpi_table.handle_bytes);
 }
 
@@ -166,17 +203,16 @@ void hbm_take_back_request(uintptr_t request)
     memcpy(&handle, handle_in(request), (size_t)hbm_mpi_table.handle_bytes);
     if (handle == hbm_mpi_table.null_request)
         return;
-    if (stocked == STOCK) {
+    if (put_in_stock(handle))
+        memcpy(handle_in(request), &hbm_mpi_table.null_request,
+               (size_t)hbm_mpi_table.handle_bytes);
+    else
         ((wait_for)hbm_mpi_table.wait)(handle_in(request), status);
-        return;
-    }
-    stock[stocked++] = handle;
-    memcpy(handle_in(request), &hbm_mpi_table.null_request, (size_t)hbm_mpi_table.handle_bytes);
 }
 
 void hbm_free_stock(void)
 {
     _Alignas(16) char status[STATUS_BYTES];
-    while (stocked && hbm_may_call_mpi())
-        ((wait_for)hbm_mpi_table.wait)(&stock[--stocked], status);
+    for (uint64_t handle; hbm_may_call_mpi() && (handle = take_from_stock());)
+        ((wait_for)hbm_mpi_table.wait)(&handle, status);
 }

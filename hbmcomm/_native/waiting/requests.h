@@ -9,7 +9,7 @@
 void hbm_begin_request(hbm_operation *o, uintptr_t request);
 
 /* The operation is complete: threads that wait for it in MPI may continue. On a thread that may not
-   call MPI, the request ends when the main thread calls hbm_end_requests(). */
+   call MPI, the request ends when one that may calls hbm_end_requests(). */
 void hbm_end_request(hbm_operation *o);
 void hbm_end_requests(void);
 
@@ -19,7 +19,7 @@ void hbm_free_request(hbm_operation *o, uintptr_t request);
 /* A complete request, for an operation that was complete when it was started. */
 void hbm_complete_request(uintptr_t request);
 
-/* Frees the complete requests that this thread keeps. */
+/* Frees the complete requests that are kept. */
 void hbm_free_stock(void);
 
 #endif

@@ -9,17 +9,15 @@ from mpi4py import MPI
 
 from hbmcomm.collectives.calls.call import Call
 from hbmcomm.collectives.calls.plan import ACTIVE, Plan
-from hbmcomm.collectives.calls.requests import Owner
+from hbmcomm.collectives.calls.requests import Owner, in_flight
 from hbmcomm.collectives.core.native import ffi, lib
 from hbmcomm.errors import HbmcommError
 
 _run = lib.hbm_run_plan
-_start, _wait, _test = lib.hbm_start_plan, lib.hbm_wait_once, lib.hbm_test_once
+_wait, _test = lib.hbm_wait_once, lib.hbm_test_once
 _take_back = lib.hbm_take_back_request
-_PENDING, _UNREADABLE, _LAST = lib.HBM_PENDING, lib.HBM_UNREADABLE, lib.HBM_LAST_STATUS
+_PENDING, _UNREADABLE = lib.HBM_PENDING, lib.HBM_UNREADABLE
 _NULL = ffi.NULL
-_COMPLETE = -1
-"""Instead of an operation's number: the plan was started slowly, and was complete at once."""
 
 
 class DirectPlan(Plan):
@@ -38,7 +36,8 @@ class DirectPlan(Plan):
     _call: Call
     _read: Callable[[], Call]
     _operation: int
-    """The core's number of the operation in flight; 0: none; or `_COMPLETE`."""
+    """The core's number of the operation in flight; 0: none; -1: one that was started slowly, and
+    was complete at once."""
     _plan: Any
     """The core's `hbm_plan`."""
     _address: int
@@ -70,54 +69,33 @@ class DirectPlan(Plan):
         else:
             self._owner._check(status)
 
-    def Start(self) -> None:
-        """Begin the collective: do not use its buffers until it is complete.
+    def _starting(self, status: int) -> tuple[Any, ...]:
+        """What `Start` starts that the core could not start at once; see methods.c.
 
         Raises:
-            HbmcommError: The plan is active: it was started, and `Wait` or `Test` has not
-                completed it. So on every rank, whether its operation is in flight or complete.
+            HbmcommError: The plan is active, or was freed, or its communicator has failed.
         """
-        found = _start(self._quick, id(self))
-        if found == _UNREADABLE:  # as that of an active plan
-            found = self._start_slowly()
-        if found > _LAST:
-            self._operation = found
-            _started[found] = self
-        elif found:
-            self._owner._check(found)
-        self._quick = 0
-
-    def _check_inactive(self) -> None:
-        """Raise unless MPI's own Waitall or the like completed the plan and freed its handle."""
-        # a thread that may not call MPI gave the plan no handle
-        has_handle = lib.hbm_serves_requests() and (
-            MPI.Query_thread() > MPI.THREAD_FUNNELED or MPI.Is_thread_main()
-        )
-        if self != MPI.REQUEST_NULL or not has_handle or not self.Test():
-            raise self._owner._reported(HbmcommError(ACTIVE))
-
-    def _start_slowly(self) -> int:
-        """Start where data must be packed, or MPI cannot wait for operations of the core.
-
-        Raises:
-            HbmcommError: The plan is active, or was freed.
-        """
+        if status != _UNREADABLE:
+            self._owner._check(status)
         if self._operation or self._quick != self._address:
             self._check_inactive()
-            found = int(_start(self._quick, id(self)))
-            if found != _UNREADABLE:
-                return found
         if self._core is _NULL:
             raise self._owner._reported(
                 HbmcommError("this plan was freed; make a new one with the *_init call")
             )
         if self._call.packs:
             self._call = self._read()
-        request = id(self) if lib.hbm_serves_requests() else 0
-        found = int(lib.hbm_start_once(self._core, self._call.call, request))
-        if not found:
-            self._operation = _COMPLETE
-        return found
+            self._plan.call = self._call.call
+        return int(ffi.cast("uintptr_t", self._plan)), self
+
+    def _check_inactive(self) -> None:
+        """Raise unless MPI's own Waitall or the like completed the plan and freed its handle."""
+        if self._operation > 0:
+            is_over = bool(lib.hbm_is_over(self._operation))
+        else:  # a thread that may not call MPI gave the plan no handle
+            is_over = MPI.Query_thread() > MPI.THREAD_FUNNELED or MPI.Is_thread_main()
+        if self != MPI.REQUEST_NULL or not is_over or not self.Test():
+            raise self._owner._reported(HbmcommError(ACTIVE))
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         """Block until the collective is complete; return at once if it is not started."""
@@ -156,11 +134,7 @@ class DirectPlan(Plan):
         if status != _PENDING:
             if status:
                 lib.hbm_drop_once(self._operation)
-            _started.pop(self._operation, None)
+            in_flight.pop(self._operation, None)
             self._operation, self._quick = 0, self._address
         if status:
             self._owner._check(status)
-
-
-_started: dict[int, DirectPlan] = {}
-"""Plans in flight by the numbers of their operations: keeps their buffers alive."""

@@ -1,15 +1,21 @@
 """Runs the calls of one communicator in their order: plain ones on the caller's thread if it can.
 
 Calls in flight run on a thread of their own: they progress whatever the program does meanwhile. MPI
-must support calls of several threads for them.
+must support calls of several threads for them. A signal's handler may raise anywhere in Python, so
+a call is put in flight by functions in C, one after the other.
 """
 
 from __future__ import annotations
 
+import operator
 import threading
 import weakref
+from _thread import start_new_thread
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
+from typing import Any
 
 from hbmcomm.collectives.calls.threaded import Operation
 
@@ -28,7 +34,8 @@ class Engine:
     def __init__(self) -> None:
         self._queue: _Queue = SimpleQueue()
         self._last: Operation | None = None
-        self._thread: threading.Thread | None = None
+        self._serving = threading.Lock()
+        self._has_thread = False
         weakref.finalize(self, self._queue.put, None)
 
     def run(self, act: Callable[[], None]) -> None:
@@ -42,11 +49,14 @@ class Engine:
 
     def start(self, operation: Operation) -> None:
         """Put a call in flight."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=_serve, args=(self._queue,), daemon=True)
-            self._thread.start()
-        self._last = operation
-        self._queue.put(operation)
+        deque(map(operator.call, self.starting(operation)), maxlen=0)
+
+    def starting(self, operation: Operation) -> tuple[Callable[[], Any], ...]:
+        """The functions in C that put a call in flight; until then nothing has changed."""
+        if not self._has_thread:
+            start_new_thread(_serve, (self._queue, self._serving))  # in C, as Thread.start is not
+            self._has_thread = True
+        return partial(setattr, self, "_last", operation), partial(self._queue.put, operation)
 
     def after(self, act: Callable[[], None]) -> None:
         """Do something once no call is in flight; waits for none."""
@@ -61,10 +71,12 @@ class Engine:
             self._last.until_complete()
 
 
-def _serve(queue: _Queue) -> None:
-    """On the thread, until the engine is gone."""
+def _serve(queue: _Queue, serving: threading.Lock) -> None:
+    """On the thread, until the engine is gone. An interrupted start may leave a second thread."""
     _thread.serves = True
-    while (operation := queue.get()) is not None:
-        operation.run()
-        operation.complete()
-        del operation
+    with serving:
+        while (operation := queue.get()) is not None:
+            operation.run()
+            operation.complete()
+            del operation
+    queue.put(None)

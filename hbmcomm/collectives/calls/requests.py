@@ -7,7 +7,7 @@ polls the core (`mpi_progress`).
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from mpi4py import MPI
 
@@ -47,13 +47,14 @@ class Request(CollectiveRequest):
     """A nonblocking collective; `Wait` and `Test` as in MPI, `Cancel` is refused.
 
     Its buffers stay alive until it is complete, even if the request is dropped. Those of requests
-    that MPI's own Waitall and so on completed stay until a few more calls were started.
+    that were dropped, or that MPI's own Waitall and so on completed, stay until a few more calls
+    were started.
     """
 
     _operation: int = 0
     """The core's number of the operation; 0: it is complete, but MPI may not have freed it."""
-    _kept: tuple[Owner, object]
-    """The communicator, and the objects that keep the buffers alive."""
+    _kept: tuple[Any, ...]
+    """The communicator, which is an `Owner`, and the objects that keep the buffers alive."""
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         """Block until the operation is complete.
@@ -98,21 +99,10 @@ class Request(CollectiveRequest):
         self._kept[0]._check(status)
 
 
-in_flight: dict[int, Request] = {}
-"""Operations that may be incomplete, by their numbers: keeps their buffers alive."""
+in_flight: dict[int, MPI.Request] = {}
+"""Requests and plans whose operations may be incomplete, by the numbers of these.
 
-_most = 1
-"""With more requests in flight than this, `track` looks for those that MPI has completed."""
-
-
-def track(request: Request, operation: int) -> None:
-    """Record that a request's operation is in flight."""
-    global _most
-    request._operation = operation
-    in_flight[operation] = request
-    if len(in_flight) > _most:
-        for number, each in list(in_flight.items()):
-            if not each:  # MPI has returned its status, perhaps in a wait that another thread is in
-                lib.hbm_drop_once(number)
-                in_flight.pop(number, None)
-        _most = 2 * len(in_flight)
+The core adds them as it starts the operations, and removes those that the program has dropped or
+MPI has completed. It keeps their buffers alive.
+"""
+lib.hbm_keep_in(id(in_flight))

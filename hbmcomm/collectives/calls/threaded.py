@@ -45,13 +45,14 @@ class Operation:
         self._failures: list[bytearray] = []
         self.error: BaseException | None = None
 
-    def put_in(self, request: MPI.Request) -> None:
-        """Make an object of mpi4py this operation's request."""
+    def putting_in(self, request: MPI.Request) -> Callable[[], Any]:
+        """The function in C that makes an object of mpi4py this operation's request."""
         # MPI's waits call this: not a Python function, in which a signal's handler might raise. It
         # fails, as mpi4py's callbacks do, by an exception: what cannot be a key.
         query: Any = partial(dict.fromkeys, self._failures)
         self._generalized = MPI.Grequest.Start(query)
-        _copy_handle(self._generalized, request)
+        to, source = (MPI._addressof(each) for each in (request, self._generalized))
+        return partial(ctypes.memmove, to, source, _HANDLE)
 
     def run(self) -> None:
         """Do the call, on the engine's thread."""
@@ -98,7 +99,7 @@ class Request(CollectiveRequest):
     def of(cls, operation: Operation) -> Request:
         """The request of a new operation."""
         request = cls()
-        operation.put_in(request)
+        operation.putting_in(request)()
         request._operation = operation
         return request
 
@@ -115,12 +116,12 @@ class Request(CollectiveRequest):
 class ThreadedPlan(Plan):
     """The result of the `*_init` calls of transport `hierarchical`."""
 
-    __slots__ = ("_new", "_operation", "_reported", "_run", "_start")
+    __slots__ = ("_new", "_operation", "_putting_in_flight", "_reported", "_run")
     _run: Callable[[], None]
     """Does the call from beginning to end."""
     _new: Callable[[], Operation]
-    _start: Callable[[Operation], None]
-    """Puts an operation in flight."""
+    _putting_in_flight: Callable[[Operation], tuple[Callable[[], Any], ...]]
+    """The functions in C that put an operation in flight."""
     _reported: Reported
     _operation: Operation | None
 
@@ -129,30 +130,29 @@ class ThreadedPlan(Plan):
         cls,
         run: Callable[[], None],
         new: Callable[[], Operation],
-        start: Callable[[Operation], None],
+        putting_in_flight: Callable[[Operation], tuple[Callable[[], Any], ...]],
         reported: Reported,
     ) -> ThreadedPlan:
         """A new plan."""
         plan: ThreadedPlan = MPI.Prequest.__new__(cls)
-        plan._run, plan._new, plan._start, plan._operation = run, new, start, None
-        plan._reported = reported
+        plan._run, plan._new, plan._operation = run, new, None
+        plan._putting_in_flight, plan._reported = putting_in_flight, reported
         return plan
 
     def __call__(self) -> None:
         self._check_inactive()
         self._run()
 
-    def Start(self) -> None:
-        """Begin the collective: do not use its buffers until it is complete.
+    def _starting(self, _status: int) -> tuple[Any, ...]:
+        """How `Start` starts the collective; see methods.c.
 
         Raises:
-            HbmcommError: The plan is active: it was started, and `Wait` or `Test` has not
-                completed it.
+            HbmcommError: The plan is active, or was freed.
         """
         self._check_inactive()
-        self._operation = self._new()
-        self._operation.put_in(self)
-        self._start(self._operation)
+        operation = self._new()
+        begin = partial(setattr, self, "_operation", operation)
+        return None, operation.putting_in(self), begin, *self._putting_in_flight(operation)
 
     def _check_inactive(self) -> None:
         """Raise unless MPI's own Waitall or the like completed the plan and freed its handle."""
@@ -202,7 +202,3 @@ def _finish_if_complete(request: Any, wait: Callable[[Any], Any], status: Any) -
         return False
     _finish(request, wait, status)
     return True
-
-
-def _copy_handle(source: MPI.Request, to: MPI.Request) -> None:
-    ctypes.memmove(MPI._addressof(to), MPI._addressof(source), _HANDLE)

@@ -23,6 +23,10 @@ _FUNCTIONS = {
     "status_set_cancelled": "MPI_Status_set_cancelled",
 }
 _HOOKS = {"register_progress": "opal_progress_register", "async_start": "MPIX_Async_start"}
+_THREADS = {
+    MPI.THREAD_MULTIPLE: lib.HBM_MULTIPLE,
+    MPI.THREAD_SERIALIZED: lib.HBM_SERIALIZED,
+}
 _NULL_STREAM = 0x3C000000  # MPIX_STREAM_NULL of mpi.h, where handles are integers of MPICH
 
 
@@ -51,7 +55,7 @@ def join() -> bool:
                 "error": MPI.ERR_OTHER,
                 "handle_bytes": MPI._sizeof(MPI.Request),
                 "handle_at": MPI._addressof(MPI.REQUEST_NULL) - id(MPI.REQUEST_NULL),
-                "main_thread_only": MPI.Query_thread() < MPI.THREAD_MULTIPLE,
+                "threads": _THREADS.get(MPI.Query_thread(), lib.HBM_FUNNELED),
                 # without a hook, a thread of the core makes progress on them
                 "serves_requests": any(hooks.values()) or MPI.Query_thread() == MPI.THREAD_MULTIPLE,
             },

@@ -151,8 +151,10 @@ class DirectBase(Transport):
         return operands
 
     def _plan(self, name: str, info: MPI.Info, *arguments: Any) -> Plan:
-        """A plan of the core; MPI's where only MPI can do the collective."""
+        """A plan of the core; MPI's where only MPI can do the collective, or wait for it."""
         status = _UNREADABLE
+        if not mpi_progress.serves_requests():
+            return super()._plan(name, info, *arguments)
         call = self._read(status, name, *arguments)
         if isinstance(call, Call) and (refused := lib.hbm_check(self._core, call.call)):
             status = refused

@@ -164,16 +164,14 @@ class Hierarchical(Direct):
         if status:
             raise self._error(status)
 
-    def _start(self, request: MPI.Request, status: int, name: str, *arguments: Any) -> MPI.Request:
+    def _starting(self, _status: int, name: str, *arguments: Any) -> tuple[Any, ...]:
         if not _has_threads():
             return self._mpi_starts(name, *arguments)
         task = self._task(name, *arguments)
         if not isinstance(task, Task):
             return self._mpi_starts(name, *arguments)
         operation = Operation(self._act(task), self._reported)
-        started = Request.of(operation)
-        self._engine.start(operation)
-        return started
+        return Request.of(operation), *self._engine.starting(operation)
 
     def _plan(self, name: str, info: MPI.Info, *arguments: Any) -> Plan:
         task = self._task(name, *arguments)
@@ -190,7 +188,7 @@ class Hierarchical(Direct):
         def operation() -> Operation:
             return Operation(act(), self._reported)
 
-        return ThreadedPlan.of(run, operation, self._engine.start, self._reported)
+        return ThreadedPlan.of(run, operation, self._engine.starting, self._reported)
 
     def _task(self, name: str, *arguments: Any) -> Any:
         """A call with its operands; where MPI must do it, a function that makes it."""

@@ -6,50 +6,32 @@ polls other libraries nor supports calls of several threads.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from mpi4py import MPI
 
 from hbmcomm.collectives.calls.call import Call
-from hbmcomm.collectives.calls.requests import Request, track
 from hbmcomm.collectives.core import mpi_progress
-from hbmcomm.collectives.core.native import lib
+from hbmcomm.collectives.core.native import ffi
 from hbmcomm.collectives.transports.direct_base import DirectBase
-
-_LAST = lib.HBM_LAST_STATUS
 
 
 class Nonblocking(DirectBase):
-    """The parts of MPI's `I*` calls that need Python; `direct` has the rest."""
+    """The part of MPI's `I*` calls that needs Python; `direct` has the rest, which starts them."""
 
-    def _started(self, request: Request, found: int, name: str, *arguments: Any) -> MPI.Request:
-        """The request of a call that the core has started, or else starts now.
+    def _starting(self, status: int, name: str, *arguments: Any) -> tuple[Any, ...]:
+        """How to start a call that the core could not start; see methods.c.
 
-        `found` is the core's return value; the others are those of `_again`.
+        The arguments are those of `_again`. Nothing has started when this raises.
         """
-        if found > _LAST:
-            request._kept = (self, arguments)
-            track(request, found)
-            return request
-        return self._start(request, found, name, *arguments)
-
-    def _start(self, request: Request, status: int, name: str, *arguments: Any) -> MPI.Request:
-        """The slow path: arguments that Python must read, and calls that only MPI can do."""
         if not mpi_progress.serves_requests():
             return self._mpi_starts(name, *arguments)
         call = self._read(status, name, *arguments)
         if not isinstance(call, Call):
             return self._mpi_starts(name, *arguments)
-        found = lib.hbm_start_once(self._core, call.call, id(request))
-        if found in (lib.HBM_COPY_FIRST, lib.HBM_UNSERVED):
-            return self._start(request, found, name, *arguments)
-        if found > _LAST:
-            request._kept = (self, call)
-            track(request, found)
-        else:
-            self._check(found)
-        return request
+        plan = ffi.new("hbm_plan *", {"comm": self._core, "call": call.call})
+        return int(ffi.cast("uintptr_t", plan)), (self, call, plan)
 
-    def _mpi_starts(self, name: str, *arguments: Any) -> MPI.Request:
-        request: MPI.Request = getattr(MPI.Intracomm, f"I{name.lower()}")(self, *arguments)
-        return request
+    def _mpi_starts(self, name: str, *arguments: Any) -> tuple[Any, ...]:
+        return None, partial(getattr(MPI.Intracomm, f"I{name.lower()}"), self, *arguments)

@@ -57,7 +57,7 @@ class _MpiPlan(Plan):
         """
         if self.owner == MPI.COMM_NULL:
             raise self.owner._reported(HbmcommError(FREED))
-        super().Start()
+        MPI.Prequest.Start(self)
 
 
 class Persistent(MPI.Intracomm):

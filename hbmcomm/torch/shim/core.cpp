@@ -27,12 +27,16 @@ void use_core(const std::map<std::string, uintptr_t> &addresses)
 static thread_local Wait *current = nullptr;
 
 Wait::Wait(Clock::duration limit, const std::atomic<bool> &closing)
-    : limit_(limit), closing_(closing), outer_(current)
+    : limit_(limit), closing_(closing), outer_(current), was_beside_(core.hbm_set_beside(1))
 {
     current = this;
 }
 
-Wait::~Wait() { current = outer_; }
+Wait::~Wait()
+{
+    current = outer_;
+    core.hbm_set_beside(was_beside_);
+}
 
 bool Wait::has_passed()
 {

@@ -26,6 +26,7 @@ namespace hbmcomm {
     X(hbm_heap_array)                                                                              \
     X(hbm_heap_free)                                                                               \
     X(hbm_on_wait)                                                                                 \
+    X(hbm_set_beside)                                                                              \
     X(hbm_interrupted)
 
 struct Core {
@@ -43,7 +44,8 @@ using Clock = std::chrono::steady_clock;
 
 /* While one exists, waits of this thread end after `limit`, or once `closing` is set. The limit counts
    from the core's first question, some 50 ms after a wait has begun: most end before the clock is
-   read. */
+   read. They are no calls of MPI that the program makes: with MPI_THREAD_SERIALIZED they do not poll
+   MPI, because another thread may be in it. */
 class Wait {
 public:
     Wait(Clock::duration limit, const std::atomic<bool> &closing);
@@ -60,6 +62,7 @@ private:
     Clock::time_point deadline_ = Clock::time_point::max();
     const std::atomic<bool> &closing_;
     Wait *const outer_;
+    const int was_beside_;
     bool late_ = false;
 };
 

@@ -23,11 +23,14 @@ PROMISES = {
     "one_rank_fails": (3, ("openmpi",)),  # a failure of one rank is an error on all, never a hang
     "plans": (2, MPIS),  # persistent calls are what MPI's are
     "sizes": (3, MPIS),  # entries of functions of the program have any size
+    "serialized": (2, ("openmpi", "mpich")),  # any thread may make the next call
+    "starts": (2, ("openmpi", "mpich")),  # a signal in a start takes no memory from its operation
     "progress": (2, MPIS),  # every wait lets everything else go on: MPI-4.1, section 3.9
 }
 """Ranks and MPIs of each program."""
-RARE = {("sizes", "mpich"), ("many", "mpich")}
+RARE = {(program, "mpich") for program in ("many", "serialized", "sizes", "starts")}
 """Up to a minute each."""
+ENVIRONMENT = {"serialized": {"MPI4PY_RC_THREAD_LEVEL": "serialized"}}
 NO_SINGLE_COPY = {
     "openmpi": {"OMPI_MCA_smsc": "^cma,xpmem,knem"},
     "mpich": {"MPIR_CVAR_CH4_CMA_ENABLE": "0"},
@@ -61,7 +64,7 @@ def launch(mpirun_in: Start, made_once: MadeOnce, tmp_path: Path) -> Callable[..
 
     def run(program: str, ranks: int, mpi: str, *promises: str) -> str:
         def ranks_in(folder: Path) -> str:
-            env = NO_SINGLE_COPY[mpi] if program == "progress" else {}
+            env = NO_SINGLE_COPY[mpi] if program == "progress" else ENVIRONMENT.get(program, {})
             how = {"mpi": mpi, "env": env, "timeout": 200, "code": 0 if promises else None}
             output = mpirun_in(folder, PROGRAMS / f"{program}.py", ranks, *promises, **how).output
             (folder / "output").write_text(output, encoding="utf-8")

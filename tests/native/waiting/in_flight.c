@@ -101,7 +101,7 @@ void test_sleepers(UNUSED uint64_t seed, UNUSED double seconds)
     end_pair(p);
 }
 
-/* ---- an MPI that allows calls of its main thread alone ---- */
+/* ---- an MPI that allows calls of its main thread alone, or of one thread at a time ---- */
 
 static pthread_t main_thread;
 static int (*released)(void *extra);
@@ -159,6 +159,18 @@ static void *test_it(void *operation)
     return NULL;
 }
 
+static void *run_barrier_beside(void *comm)
+{
+    hbm_set_beside(1);
+    return run_barrier(comm);
+}
+
+static void *test_it_beside(void *operation)
+{
+    hbm_set_beside(1);
+    return test_it(operation);
+}
+
 static void on_another_thread(void *(*act)(void *), void *argument)
 {
     pthread_t thread;
@@ -166,29 +178,47 @@ static void on_another_thread(void *(*act)(void *), void *argument)
     pthread_join(thread, NULL);
 }
 
-void test_mpi_threads(UNUSED uint64_t seed, UNUSED double seconds)
+/* The main thread starts an operation and waits for it; another thread advances it. Returns whether
+   that one ended the request. */
+static int another_ends_it(int threads, void *(*barrier_of)(void *), void *(*advance)(void *))
 {
     main_thread = pthread_self();
+    atomic_store(&calls_elsewhere, 0);
+    atomic_store(&completed, 0);
     const hbm_mpi mpi = {.iprobe = (uintptr_t)iprobe, .grequest_start = (uintptr_t)grequest_start,
                          .grequest_complete = (uintptr_t)grequest_complete,
                          .wait = (uintptr_t)wait_for, .handle_bytes = 8,
                          .register_progress = (uintptr_t)register_progress,
-                         .main_thread_only = 1, .serves_requests = 1};
+                         .threads = threads, .serves_requests = 1};
     uint64_t request = 0;
     pair p = new_pair();
     hbm_use_mpi(&mpi);
     hbm_operation *o = hbm_new(p.comms[0], &barrier);
     CHECK(hbm_start(o, (uintptr_t)&request) == HBM_PENDING && request == 17, "there is no request");
-    on_another_thread(run_barrier, p.comms[1]);
-    on_another_thread(test_it, o);
+    on_another_thread(barrier_of, p.comms[1]);
+    on_another_thread(advance, o);
     CHECK(status_of(o) == HBM_OK, "another thread did not advance the operation");
-    CHECK(!atomic_load(&calls_elsewhere), "a thread called MPI that may not");
-    CHECK(!atomic_load(&completed), "the request ended on no thread");
+    int is_ended = atomic_load(&completed);
+    CHECK(is_ended == !!atomic_load(&calls_elsewhere), "%d ends, %d calls elsewhere", is_ended,
+          atomic_load(&calls_elsewhere));
     CHECK(hbm_wait(o, (uintptr_t)&request) == HBM_OK, "the operation failed");
-    CHECK(atomic_load(&completed) == 1 && !request, "the main thread did not end the request");
+    CHECK(atomic_load(&completed) == 1, "the request ended %d times", atomic_load(&completed));
+    CHECK(is_ended || !request, "the main thread did not free the request");
     hbm_drop(o);
     hbm_use_mpi(NULL);
     end_pair(p);
+    return is_ended;
+}
+
+void test_mpi_threads(UNUSED uint64_t seed, UNUSED double seconds)
+{
+    CHECK(!another_ends_it(HBM_FUNNELED, run_barrier, test_it), "a thread called MPI that may not");
+    CHECK(another_ends_it(HBM_SERIALIZED, run_barrier_beside, test_it),
+          "a thread did not call MPI that may");
+    CHECK(!another_ends_it(HBM_SERIALIZED, run_barrier_beside, test_it_beside),
+          "a thread of the library called MPI beside the program");
+    CHECK(another_ends_it(HBM_MULTIPLE, run_barrier, test_it_beside),
+          "a thread of the library did not end a request");
 }
 
 /* ---- a fork while another thread is inside the library ---- */
