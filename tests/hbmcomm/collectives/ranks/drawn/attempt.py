@@ -3,6 +3,7 @@
 Memory around a message and in its gaps carries a pattern that nobody may touch.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -178,9 +179,12 @@ class Attempt:
 
     def start(self) -> MPI.Request:
         """The call is in flight from here on; its memory is filled already."""
+        return self.starting()()
+
+    def starting(self) -> Callable[[], MPI.Request]:
+        """The function, in C, that starts the call."""
         start: Any = getattr(self.comm, f"I{self.call.name.lower()}")
-        request: MPI.Request = start(**self._arguments())
-        return request
+        return functools.partial(start, **self._arguments())
 
     def plan(self) -> Any:
         """The persistent call on this memory: a `Plan`, or MPI's."""

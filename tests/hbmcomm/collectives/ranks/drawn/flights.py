@@ -1,5 +1,7 @@
 """Calls in flight on one rank: completed in random order, in every way that MPI has."""
 
+import contextlib
+import operator
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +11,8 @@ from mpi4py import MPI
 from numpy.random import Generator
 
 WAYS = ("Wait", "Test", "Waitall", "Waitany", "Waitsome", "Testall", "Testany", "Testsome")
-SOON = 0.001  # seconds until a wait is interrupted, at most
+SOON = 0.001  # seconds until a start or wait is interrupted, at most
+ATTEMPTS = 3  # to start one call
 
 
 @dataclass
@@ -73,6 +76,24 @@ def complete(flights: list[Flight], rng: Generator, interrupter: Interrupter | N
             if way != "Wait" and rng.random() < 0.5:
                 flight.request.Wait()  # at once
             flight.land()
+
+
+def start(call: Callable[[], Any], rng: Generator, interrupter: Interrupter | None) -> Any:
+    """Start an operation; often a signal's handler raises meanwhile, and it may be started again.
+
+    `call` is a function in C, and so is what keeps its result: it has started where there is one.
+    """
+    results: list[Any] = []
+    for _ in range(ATTEMPTS if interrupter and rng.random() < 0.5 else 0):
+        with contextlib.suppress(Interruption, KeyboardInterrupt):
+            interrupter.set_off(max(rng.uniform(-SOON, SOON), 1e-6))
+            try:
+                results.extend(map(operator.call, (call,)))
+            finally:
+                interrupter.rest()
+        if results:
+            return results[0]
+    return call()
 
 
 def wait(request: Any, rng: Generator, interrupter: Interrupter | None) -> None:

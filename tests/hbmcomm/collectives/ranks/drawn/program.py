@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from drawn import pages
 from drawn.attempt import GUARD, Attempt
 from drawn.calls import DERIVED_FORMS, OWN, TO_ROOT, Call, Layout, draw, mpi_can
 from drawn.expected import expected
-from drawn.flights import Flight, Interrupter, complete, wait
+from drawn.flights import Flight, Interrupter, complete, start, wait
 from drawn.interrupted import interrupt
 from drawn.objects import late_call, object_call
 from drawn.sequence import WORLD, Event, reordered, segments
@@ -28,6 +29,7 @@ from mpi4py import MPI
 from numpy.random import Generator
 
 from hbmcomm import Communicator
+from hbmcomm.collectives.calls.direct_plan import DirectPlan
 
 ALL = MPI.COMM_WORLD
 RANK, RANKS = ALL.rank, ALL.size
@@ -37,6 +39,7 @@ LATEST = 0.002  # seconds by which a rank may be late
 KEPT = 8  # earlier calls with memory still in use, so that an arena has holes
 LONGEST = 1 << 20  # bytes of a message between two ranks
 INTERRUPTED = 0.1  # of the programs
+HANDED = 0.5  # of the programs without interrupts, which come to the main thread
 LARGE = 0.03  # of the calls move a MiB or more
 MANY = 96  # communicators with operations in flight at the same time
 MOST = 128  # operations in flight on them
@@ -108,6 +111,7 @@ class Part:
     watch: Watch
     interrupter: Interrupter = field(default_factory=Interrupter)
     calls: int = 0
+    threads: tuple[ThreadPoolExecutor, ...] = (ThreadPoolExecutor(1), ThreadPoolExecutor(1))
     pool: list[Any] = field(default_factory=list)
 
     def program(self, number: int) -> None:
@@ -117,6 +121,8 @@ class Part:
             os.environ[variable] = value
         features = self.features - (OPERATIONS if rng.random() < 0.5 else {"interrupts"})
         features -= set() if rng.random() < OFTEN else {"many_in_flight"}
+        is_handed = rng.random() < HANDED and "interrupts" not in features
+        features -= set() if is_handed else {"handed"}
         program = Program(self, number, segments(rng, features, SEGMENTS), features)
         program.rehearse()
         program.perform()
@@ -308,10 +314,18 @@ class Program:
                 if self.own.random() < 0.2:
                     self._complete([pair for pair in self.flights if self.own.random() < 0.5])
                 self.part.calls += 1
-                new = self._do(event, new)
+                new = self._on_a_thread(lambda event=event, new=new: self._do(event, new))
             self.flights = _in_flight(self.flights) + new
         self._step("the last waits")
         self._complete(self.flights)
+
+    def _on_a_thread(self, act: Callable[[], Any]) -> Any:
+        """Do something on this thread, or have another do it and wait for that."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if "handed" not in self.features or not is_main or self.own.random() < 0.5:
+            return act()
+        threads = self.part.threads
+        return threads[int(self.own.integers(len(threads)))].submit(act).result()
 
     def _delay(self) -> None:
         if "late" in self.features and self.own.random() < 1 / 3:
@@ -321,7 +335,7 @@ class Program:
 
     def _complete(self, flights: list[tuple[int, Flight]]) -> None:
         left = [flight for _, flight in flights if not flight.has_landed]
-        complete(left, self.own, self.interrupter)
+        self._on_a_thread(lambda: complete(left, self.own, self.interrupter))
 
     def _do(self, event: Event, new: list[tuple[int, Flight]]) -> list[tuple[int, Flight]]:
         """Do what an event says; what this segment has in flight then."""
@@ -338,7 +352,8 @@ class Program:
                 attempt = self._attempt(self._call(event, "nonblocking"), event)
                 attempt.fill()
                 done = self._checking(attempt, event)
-                new.append((event.comm, Flight(attempt.start(), done)))
+                request = start(attempt.starting(), self.own, self.interrupter)
+                new.append((event.comm, Flight(request, done)))
             case "objects":
                 object_call(self.places[event.comm].comm, self._object_rng(event))
             case "late objects":
@@ -468,7 +483,9 @@ class Program:
         attempt.call = replace(attempt.call, seed=event.number)  # other contents each time
         attempt.fill()
         if event.action == "begin":
-            plan.Start()
+            # mpi4py's own plan may be started or not where its Start raises
+            interrupter = self.interrupter if isinstance(plan, DirectPlan) else None
+            start(plan.Start, self.own, interrupter)
             planned.flight = Flight(plan, lambda: self._check(attempt, event))
             return [planned.flight]
         if callable(plan) and self.own.random() < 0.5:
