@@ -3,8 +3,7 @@
    None of its state is in the shared memory itself, so that no peer can damage it.
 
    Ordering: a mutex guards the state. It is held inside the heap's functions alone, and never while
-   Python or the kernel's madvise runs: Python may collect an array, and so free memory, at any of
-   its own steps. */
+   Python runs, which may collect an array, and so free memory, at any of its own steps. */
 #include "heap/heap_state.h"
 
 #include <errno.h>

@@ -4,8 +4,10 @@
    record. A step is idle when it is populated and entirely free. Idle steps beyond `keep` go back
    to the system from the highest offset down, because allocations use the lowest first.
 
-   Ordering: the heap's mutex guards the record. It is unlocked while the kernel removes steps;
-   these are EXTENT_LEAVING meanwhile, so nobody can allocate them and other calls proceed. */
+   Ordering: the heap's mutex guards the record. It is unlocked while the kernel removes idle steps;
+   these are EXTENT_LEAVING meanwhile, so nobody can allocate them and other calls proceed. After a
+   failure it is held while the kernel fills or discards steps: else a thread could discard what
+   another has filled, and not recorded yet. */
 #define _GNU_SOURCE
 #include "heap/population.h"
 
@@ -99,17 +101,6 @@ void hbm_heap_trim(hbm_heap *h)
     set_pause(h, refused);
 }
 
-int hbm_heap_fill(hbm_heap *h, uint64_t start, uint64_t end)
-{
-    uint64_t from, to;
-    while (hbm_heap_missing(h, start, end, &from, &to)) {
-        if (madvise((void *)(h->address + from), to - from, POPULATE_WRITE))
-            return -1;
-        hbm_heap_populated(h, from, to);
-    }
-    return 0;
-}
-
 int hbm_heap_keep(hbm_heap *h, uint64_t bytes)
 {
     if (is_forked(h))
@@ -122,18 +113,27 @@ int hbm_heap_keep(hbm_heap *h, uint64_t bytes)
     return 0;
 }
 
-int hbm_heap_missing(hbm_heap *h, uint64_t start, uint64_t end, uint64_t *from, uint64_t *to)
+static int find_missing(const hbm_heap *h, uint64_t start, uint64_t end, uint64_t *from,
+                        uint64_t *to)
 {
     end = end < h->bytes ? end : h->bytes;
-    if (is_forked(h) || start >= end)
+    if (start >= end)
         return 0;
     uint64_t last = round_up(end, h->step) / h->step;
-    pthread_mutex_lock(&h->lock);
     uint64_t first = find_step(h->populated, start / h->step, last, 0);
     *from = first * h->step;
     *to = find_step(h->populated, first, last, 1) * h->step;
-    pthread_mutex_unlock(&h->lock);
     return first < last;
+}
+
+int hbm_heap_missing(hbm_heap *h, uint64_t start, uint64_t end, uint64_t *from, uint64_t *to)
+{
+    if (is_forked(h))
+        return 0;
+    pthread_mutex_lock(&h->lock);
+    int found = find_missing(h, start, end, from, to);
+    pthread_mutex_unlock(&h->lock);
+    return found;
 }
 
 static int is_of_steps(const hbm_heap *h, uint64_t from, uint64_t to)
@@ -156,6 +156,14 @@ static uint64_t idle_between(const hbm_heap *h, uint64_t from, uint64_t to)
     return found;
 }
 
+static void record(hbm_heap *h, uint64_t from, uint64_t to)
+{
+    h->idle -= idle_between(h, from, to); /* extents that were freed meanwhile become idle now */
+    mark_steps(h->populated, from / h->step, to / h->step, 1);
+    h->idle += idle_between(h, from, to);
+    hbm_heap_trim(h);
+}
+
 int hbm_heap_populated(hbm_heap *h, uint64_t from, uint64_t to)
 {
     if (is_forked(h))
@@ -163,12 +171,23 @@ int hbm_heap_populated(hbm_heap *h, uint64_t from, uint64_t to)
     if (!is_of_steps(h, from, to))
         return EINVAL;
     pthread_mutex_lock(&h->lock);
-    h->idle -= idle_between(h, from, to); /* extents that were freed meanwhile become idle now */
-    mark_steps(h->populated, from / h->step, to / h->step, 1);
-    h->idle += idle_between(h, from, to);
-    hbm_heap_trim(h);
+    record(h, from, to);
     pthread_mutex_unlock(&h->lock);
     return 0;
+}
+
+int hbm_heap_fill(hbm_heap *h, uint64_t start, uint64_t end)
+{
+    uint64_t from, to;
+    int problem = 0;
+    pthread_mutex_lock(&h->lock);
+    while (!problem && find_missing(h, start, end, &from, &to)) {
+        problem = madvise((void *)(h->address + from), to - from, POPULATE_WRITE);
+        if (!problem)
+            record(h, from, to);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return problem;
 }
 
 int hbm_heap_discard(hbm_heap *h, uint64_t from, uint64_t to)
@@ -179,10 +198,12 @@ int hbm_heap_discard(hbm_heap *h, uint64_t from, uint64_t to)
     if (!is_of_steps(h, from, to))
         return EINVAL;
     uint64_t start = from, first, last;
-    while (hbm_heap_missing(h, start, to, &first, &last)) {
+    pthread_mutex_lock(&h->lock);
+    while (find_missing(h, start, to, &first, &last)) {
         if (madvise((void *)(h->address + first), last - first, MADV_REMOVE))
             problem = errno;
         start = last;
     }
+    pthread_mutex_unlock(&h->lock);
     return problem;
 }
