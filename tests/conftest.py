@@ -179,14 +179,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     items.sort(key=place)
     for item in items:
-        if isinstance(item, pytest.Function) and "impi" in _parameters(item).values():
+        if any(isinstance(value, str) and value == "impi" for value in _parameters(item)):
             item.add_marker(pytest.mark.rare)
         if item.get_closest_marker("rare") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(RARE_SECONDS))
 
 
-def _parameters(item: pytest.Function) -> dict[str, object]:
-    return item.callspec.params if hasattr(item, "callspec") else {}
+def _parameters(item: pytest.Item) -> list[object]:
+    return [*item.callspec.params.values()] if hasattr(item, "callspec") else []
 
 
 class InTwoGroups(LoadScopeScheduling):
