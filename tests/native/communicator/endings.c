@@ -301,7 +301,7 @@ void test_failing(uint64_t seed, double seconds)
         group g = {.size = 2 + (int)roll(&d, 2), .oversubscribed = (int)roll(&d, 2)};
         failing_call f = {.operation = roll(&d, 2) ? HBM_ALLREDUCE : HBM_SCAN,
                           .failing = (int)roll(&d, (uint64_t)g.size),
-                          .count = (roll(&d, 2) ? 5 : 40) * COMBINED + roll(&d, 100)};
+                          .count = (roll(&d, 2) ? 5u : 40u) * COMBINED + roll(&d, 100)};
         if (f.operation == HBM_SCAN && f.failing == 0)
             f.failing = 1; /* rank 0 has nothing to combine */
         as_ranks(g, body_failing, &f);

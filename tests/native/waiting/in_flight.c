@@ -180,7 +180,7 @@ static void on_another_thread(void *(*act)(void *), void *argument)
 
 /* The main thread starts an operation and waits for it; another thread advances it. Returns whether
    that one ended the request. */
-static int another_ends_it(int threads, void *(*barrier_of)(void *), void *(*advance)(void *))
+static int another_ends_it(int threads, void *(*barrier_of)(void *), void *(*poll)(void *))
 {
     main_thread = pthread_self();
     atomic_store(&calls_elsewhere, 0);
@@ -196,7 +196,7 @@ static int another_ends_it(int threads, void *(*barrier_of)(void *), void *(*adv
     hbm_operation *o = hbm_new(p.comms[0], &barrier);
     CHECK(hbm_start(o, (uintptr_t)&request) == HBM_PENDING && request == 17, "there is no request");
     on_another_thread(barrier_of, p.comms[1]);
-    on_another_thread(advance, o);
+    on_another_thread(poll, o);
     CHECK(status_of(o) == HBM_OK, "another thread did not advance the operation");
     int is_ended = atomic_load(&completed);
     CHECK(is_ended == !!atomic_load(&calls_elsewhere), "%d ends, %d calls elsewhere", is_ended,
