@@ -70,6 +70,7 @@ TESTS = {
 }
 """The tests of the program, and what each shows."""
 WITHOUT_THREAD_SANITIZER = {
+    "reductions": "random_calls makes such calls",
     "intruder": "its writes are data races on purpose",
     "kernels": "it has one thread",
     "optimizers": "it has one thread",
