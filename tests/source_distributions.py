@@ -48,7 +48,7 @@ def wheels(packages: Sequence[str]) -> Path:
     Args:
         packages: Names, or NAME==VERSION where a test needs another version than the project.
     """
-    pins = [_pinned(each) for each in packages]
+    pins = [_pinned(package) for package in packages]
     text = " ".join(pins) + sys.version
     place = PLACE / f"wheels-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     if not place.is_dir():

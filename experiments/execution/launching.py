@@ -35,7 +35,7 @@ from experiments.results import store
 RESUME = "--resume goes on from here"
 """What to do about a launch that failed, as an error message ends."""
 FOREIGN = (
-    *(each.kind for each in (USERLAND, DOCKER, PODMAN, APPTAINER, CHARLIECLOUD)),
+    *(image_arm.kind for image_arm in (USERLAND, DOCKER, PODMAN, APPTAINER, CHARLIECLOUD)),
     f"{HOSTS}-{CHARLIECLOUD.kind}",
 )
 """Kinds of environments where ranks run as another user than a driver that is root."""

@@ -29,11 +29,11 @@ def experiment(values: object, source: str) -> Experiment:
         ResultsError: a value has a form that no campaign writes.
     """
     try:
-        found = FORM.validate_json(json.dumps(_parsed(values)), strict=True)
-        for environment in found.launches.environments:
+        asked = FORM.validate_json(json.dumps(_parsed(values)), strict=True)
+        for environment in asked.launches.environments:
             if environment.hosts:
                 check_hosts(environment.hosts, environment.rate)
-        return found
+        return asked
     except SpecError as error:
         raise ResultsError(
             f"{source}: experiment.launches.environments cannot be so: {error}"

@@ -318,10 +318,10 @@ void hbm_heap_delete(hbm_heap *heap);
 /* hbm_heap_reserve() takes the lowest free extent of whole cache lines at a multiple of
    `alignment`, a power of two. hbm_heap_populate() puts memory under a range that was reserved, or
    returns ENOMEM, through the function that hbm_heap_on_grow() sets; hbm_heap_allocate() does both.
-   That function returns 0 once there is memory from `start` to `end`, 1
-   where there is none, and less than 0 where a signal's handler raised, before or after the memory
-   was there. In the last case, after hbm_heap_fills_itself(), the heap populates the range. Devices
-   must not use that: they hold the data of earlier users. */
+   That function returns 0 once there is memory from `start` to `end`, 1 where there is none, and
+   less than 0 where a signal's handler raised, before or after the memory was there. In the last
+   case, after hbm_heap_fills_itself(), the heap populates the range. Devices must not use that: they
+   hold the data of earlier users. */
 uint64_t hbm_heap_reserve(hbm_heap *heap, uint64_t bytes, uint64_t alignment);
 int hbm_heap_populate(hbm_heap *heap, uint64_t start, uint64_t end);
 uint64_t hbm_heap_allocate(hbm_heap *heap, uint64_t bytes, uint64_t alignment);

@@ -235,11 +235,11 @@ static int may_start(void)
 static uint64_t start_plan(PyObject *address, PyObject *request)
 {
     uintptr_t plan = (uintptr_t)PyLong_AsVoidPtr(address);
-    uint64_t found;
+    uint64_t started;
     Py_BEGIN_ALLOW_THREADS
-    found = hbm_start_plan(plan, (uintptr_t)request);
+    started = hbm_start_plan(plan, (uintptr_t)request);
     Py_END_ALLOW_THREADS
-    return found;
+    return started;
 }
 
 /* Calls functions in C one after the other; the last one's result. */
@@ -253,16 +253,18 @@ static PyObject *call_all(PyObject *functions, Py_ssize_t from)
     return result;
 }
 
-/* Goes on with a start for which the core has returned `found`. `request` is that of the call, or
-   the plan. Returns what the start returns; `found` is what the core returned in the end. */
+/* Goes on with a start for which the core has returned `started`. `request` is that of the call, or
+   the plan. Returns what the start returns; `started` is what the core returned in the end. */
 static PyObject *go_on_starting(const method *m, PyObject *const *bound, PyObject *request,
-                                uint64_t *found)
+                                uint64_t *started)
 {
-    while (*found && *found <= HBM_LAST_STATUS) {
-        PyObject *then = go_on(m, starting_name, *found, bound);
+    while (*started && *started <= HBM_LAST_STATUS) {
+        PyObject *then = go_on(m, starting_name, *started, bound);
         PyObject *first = then ? PyTuple_GetItem(then, 0) : NULL;
-        if (!first)
+        if (!first) {
+            Py_XDECREF(then);
             return NULL;
+        }
         if (!PyLong_Check(first)) {
             PyObject *result = call_all(then, 1);
             if (result && first != Py_None) {
@@ -272,9 +274,9 @@ static PyObject *go_on_starting(const method *m, PyObject *const *bound, PyObjec
             Py_DECREF(then);
             return result;
         }
-        *found = start_plan(first, request);
-        if (*found > HBM_LAST_STATUS)
-            keep(request, PyTuple_GetItem(then, 1), *found);
+        *started = start_plan(first, request);
+        if (*started > HBM_LAST_STATUS)
+            keep(request, PyTuple_GetItem(then, 1), *started);
         Py_DECREF(then);
     }
     return new_reference(request);
@@ -285,19 +287,19 @@ static PyObject *start(const method *m, hbm_comm *comm, PyObject *const *bound)
     PyObject *request = may_start() ? PyObject_CallNoArgs(m->request) : NULL;
     if (!request)
         return NULL;
-    uint64_t found = run(m, comm, bound, request);
-    if (found > HBM_LAST_STATUS) {
+    uint64_t started = run(m, comm, bound, request);
+    if (started > HBM_LAST_STATUS) {
         PyObject *kept = PyTuple_New(m->count);
         for (int i = 0; i < m->count; i++) { /* without memory for a tuple they stay for ever */
             Py_INCREF(bound[i]);
             if (kept)
                 PyTuple_SetItem(kept, i, bound[i]);
         }
-        keep(request, kept, found);
+        keep(request, kept, started);
         Py_XDECREF(kept);
         return request;
     }
-    PyObject *result = go_on_starting(m, bound, request, &found);
+    PyObject *result = go_on_starting(m, bound, request, &started);
     Py_DECREF(request);
     return result;
 }
@@ -322,19 +324,19 @@ static PyObject *start_again(PyObject *self, PyObject *const *arguments, size_t 
     PyObject *quick = may_start() ? PyObject_GetAttr(plan, quick_name) : NULL;
     if (!quick)
         return NULL;
-    uint64_t found = start_plan(quick, plan);
+    uint64_t started = start_plan(quick, plan);
     Py_DECREF(quick);
-    if (found > HBM_LAST_STATUS)
-        keep(plan, plan, found);
-    int slowly = found && found <= HBM_LAST_STATUS;
-    PyObject *result = go_on_starting(m, &plan, plan, &found);
+    if (started > HBM_LAST_STATUS)
+        keep(plan, plan, started);
+    int slowly = started && started <= HBM_LAST_STATUS;
+    PyObject *result = go_on_starting(m, &plan, plan, &started);
     if (!result)
         return NULL;
     Py_DECREF(result);
-    if (found && found <= HBM_LAST_STATUS) /* functions have started it */
+    if (started && started <= HBM_LAST_STATUS) /* functions have started it */
         return new_reference(Py_None);
     set_number(plan, quick_name, 0);
-    if (slowly && !found)
+    if (slowly && !started)
         set_number(plan, operation_name, -1);
     return new_reference(Py_None);
 }

@@ -61,9 +61,9 @@ class OnHosts:
         """The harness over `folder`, which holds launch.json."""
         ranks = dealt(self.ways.names, launch.ranks, launch.binding)
         program, more = self._program(launch, folder)
-        found = job(self.flavour, self.prefix, ranks, self.cores, program, self.ways)
-        variables = {**found.environment, **self.variables, **more, **self._of_nobody(folder)}
-        return replace(found, environment=variables)
+        started = job(self.flavour, self.prefix, ranks, self.cores, program, self.ways)
+        variables = {**started.environment, **self.variables, **more, **self._of_nobody(folder)}
+        return replace(started, environment=variables)
 
     def _of_nobody(self, folder: Path) -> Mapping[str, str]:
         """Variables by which the MPI's daemons on hosts, and so ranks in containers, are nobody.

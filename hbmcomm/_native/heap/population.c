@@ -131,9 +131,9 @@ int hbm_heap_missing(hbm_heap *h, uint64_t start, uint64_t end, uint64_t *from, 
     if (is_forked(h))
         return 0;
     pthread_mutex_lock(&h->lock);
-    int found = find_missing(h, start, end, from, to);
+    int is_missing = find_missing(h, start, end, from, to);
     pthread_mutex_unlock(&h->lock);
-    return found;
+    return is_missing;
 }
 
 static int is_of_steps(const hbm_heap *h, uint64_t from, uint64_t to)

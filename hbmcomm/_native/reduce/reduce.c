@@ -1,8 +1,8 @@
 /* Reduce and allreduce of messages that all ranks work on: they post their arrays, agree on an
    algorithm and run it.
 
-   Ordering: hbm_enter() is a barrier, so that all inputs are visible after it. All
-   ranks have completed the call before, so the staging buffers are free.
+   Ordering: hbm_enter() is a barrier, so that all inputs are visible after it. All ranks have
+   completed the call before, so the staging buffers are free.
 
    Model: rendezvous/staging.pml */
 #include "reduce/agreed.h"

@@ -36,7 +36,7 @@ CAMPAIGN = f"test-jobs-{os.getpid()}"  # a run that was killed may have left its
 OURS: dict[str, str | list[str] | bool] = {"label": f"{LABEL}={CAMPAIGN}"}
 LARGE = 4 * 2**20
 REPETITIONS = 20
-FLAVOURS = ["openmpi", *(pytest.param(each, marks=pytest.mark.rare) for each in MPIS[1:])]
+FLAVOURS = ["openmpi", *(pytest.param(mpi_name, marks=pytest.mark.rare) for mpi_name in MPIS[1:])]
 """MPIs, one image each; an image takes as long to build as all the tests of the first."""
 LAUNCH = replace(
     launched.LAUNCH,

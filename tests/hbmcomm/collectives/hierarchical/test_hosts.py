@@ -38,8 +38,8 @@ def test_random_calls_between_hosts_give_what_mpi4py_and_numpy_give(
 @pytest.mark.rare  # a quarter of a minute
 def test_entries_of_any_size_are_right_where_two_ranks_of_a_host_lead(mpirun: Start) -> None:
     arguments = ("0,1,0,1", str(CALLS.with_name("sizes.py")), "entries_of_any_size_by_hosts")
-    found = mpirun(HERE / "on_hosts.py", 4, *arguments, env={"HBMCOMM_LEADERS": "2"})
-    assert found.output.count("kept") == 4, found.output
+    output = mpirun(HERE / "on_hosts.py", 4, *arguments, env={"HBMCOMM_LEADERS": "2"}).output
+    assert output.count("kept") == 4, output
 
 
 def test_auto_takes_what_fits_the_ranks_of_each_communicator_and_the_threads_of_mpi(

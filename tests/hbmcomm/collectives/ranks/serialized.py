@@ -108,12 +108,12 @@ def buffers_of_requests_that_a_thread_dropped_stay() -> None:
         on(0, begin)
         gc.collect()
         others = [make(LONG, "float32") for _ in range(8)]
-        for each in others:
-            each[:] = -7
+        for other in others:
+            other[:] = -7
         if RANK == 0:
             WORLD.send(None, 1)
         on(1, comm.Barrier)
-        assert all((each == -7).all() for each in others)
+        assert all((other == -7).all() for other in others)
 
 
 @promise

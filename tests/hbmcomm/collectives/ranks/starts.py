@@ -116,8 +116,8 @@ class Start:
 
     def complete(self, results: list[Any]) -> None:
         """Start it where that has not happened yet, and see that it is right."""
-        found = results or [self.start()]
-        (found[0] if self.plan is None else self.plan).Wait()
+        (request,) = results or [self.start()]
+        (request if self.plan is None else self.plan).Wait()
         wanted = 1 + 2 * self.number if self.is_sum else self.number
         assert (self.y[: self.y.size // 4] == wanted).all(), (
             f"{self.form}: {self.y[:4]} and not {wanted}"
@@ -138,14 +138,14 @@ def all_starts() -> list[Start]:
 
 @promise
 def a_start_with_a_signal_pending_has_happened_or_not() -> None:
-    for each in all_starts():
+    for beginning in all_starts():
         for late in range(RANKS):
-            each.fill()
+            beginning.fill()
             WORLD.Barrier()
             if late == RANK:
-                each.complete(interrupted(REQUESTED, each.start)[1:])
+                beginning.complete(interrupted(REQUESTED, beginning.start)[1:])
             else:
-                each.complete([])
+                beginning.complete([])
     assert not lib.hbm_in_flight()
 
 
@@ -153,12 +153,12 @@ def a_start_with_a_signal_pending_has_happened_or_not() -> None:
 def an_exception_at_any_instruction_of_a_start_comes_before_it() -> None:
     for comm in comms:
         for form in FORMS:
-            each = Start(comm, form, SHORT, np.empty)
+            beginning = Start(comm, form, SHORT, np.empty)
             for number in itertools.count(RANK, STRIDE):
-                each.fill()
-                results, came = interrupted_at(number, each.start)
+                beginning.fill()
+                results, came = interrupted_at(number, beginning.start)
                 assert not (came and results)
-                each.complete(results)
+                beginning.complete(results)
                 if not WORLD.allreduce(came, MPI.LOR):
                     break
     assert not lib.hbm_in_flight()
@@ -170,10 +170,10 @@ LOSING = ("arrays", "array", "lists", "plan")
 
 def lost(comm: Any, form: str, make: Callable[..., Any]) -> None:
     """Start an operation on arrays that nobody but the library has afterwards."""
-    each = Start(comm, form, LONG, make)
-    each.fill()
-    if form != "array" or not interrupted(each.signalled):
-        each.start()
+    beginning = Start(comm, form, LONG, make)
+    beginning.fill()
+    if form != "array" or not interrupted(beginning.signalled):
+        beginning.start()
 
 
 @promise
@@ -185,9 +185,9 @@ def buffers_of_a_start_that_was_interrupted_stay_until_all_ranks_are_through() -
                 WORLD.Barrier()
                 if RANK:
                     WORLD.recv(source=0)
-                    each = Start(comm, form, LONG, make)
-                    each.fill()
-                    each.complete([])
+                    beginning = Start(comm, form, LONG, make)
+                    beginning.fill()
+                    beginning.complete([])
                 else:
                     lost(comm, form, make)
                     gc.collect()

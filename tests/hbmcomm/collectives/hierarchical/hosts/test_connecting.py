@@ -223,9 +223,9 @@ def test_a_stranger_at_an_address_of_a_listener_holds_up_nobody() -> None:
         began = time.monotonic()
         links.connect(offer, 5).close()
         assert time.monotonic() - began < LATE
-        found = accepted.result()
-        assert found is not None and found[0] == 5
-        found[1].close()
+        ranked = accepted.result()
+        assert ranked is not None and ranked[0] == 5
+        ranked[1].close()
         assert not drip.result()
     listener.close()
 
@@ -238,8 +238,8 @@ def test_many_ranks_that_connect_at_once_are_all_connected(
     listener = links.Listener([LOOPBACK], 16)
     with ThreadPoolExecutor(16) as threads:
         connected = [threads.submit(links.connect, listener.offer, rank) for rank in range(16)]
-        found = [listener.accept() for _ in connected]
-        assert sorted(each[0] for each in found if each is not None) == list(range(16))
-        for link in (*(each.result() for each in connected), *(each[1] for each in found if each)):
+        accepted = [pair for _ in connected if (pair := listener.accept()) is not None]
+        assert sorted(rank for rank, _ in accepted) == list(range(16))
+        for link in (*(future.result() for future in connected), *(link for _, link in accepted)):
             link.close()
     listener.close()
