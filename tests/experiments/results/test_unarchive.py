@@ -1,6 +1,5 @@
 """An archive is opened as what it holds, or refused by its name; nothing is written elsewhere."""
 
-import hashlib
 import io
 import tarfile
 from collections.abc import Callable
@@ -12,22 +11,10 @@ import pytest
 from experiments.results import unarchive
 from experiments.results.store import ResultsError
 from experiments.results.unarchive import opened
+from tests.experiments.results.wrong_archives import entry, sums
 
 Refused = Callable[[Path], str]
 FILES = {"campaign.json": b"{}", "launches/0000-host.json": b"{}"}
-
-
-def entry(name: str, content: bytes = b"", **fields: object) -> tuple[tarfile.TarInfo, bytes]:
-    info = tarfile.TarInfo(name)
-    info.size = len(content)
-    for key, value in fields.items():
-        setattr(info, key, value)
-    return info, content
-
-
-def sums(files: dict[str, bytes]) -> bytes:
-    lines = (f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
-    return "".join(lines).encode()
 
 
 def packed(

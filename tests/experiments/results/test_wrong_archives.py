@@ -51,8 +51,8 @@ def test_the_archive_that_is_made_wrong_below_is_right(
 
 
 def test_there_are_archives_of_each_kind(archives: tuple[bytes, list[Wrong]]) -> None:
-    assert len({(each.kind, each.name) for each in archives[1]}) == len(archives[1]) > 140
-    assert len({each.kind for each in archives[1]}) == 7
+    assert len({(wrong.kind, wrong.name) for wrong in archives[1]}) == len(archives[1]) > 140
+    assert len({wrong.kind for wrong in archives[1]}) == 7
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.rare)])
@@ -71,12 +71,12 @@ def test_a_report_of_a_wrong_archive_is_one_message_and_nothing_else(
     monkeypatch.chdir(tmp_path)
     program = Program(binary_names=["invoke"], namespace=Collection.from_module(tasks))
     faults = []
-    for each in archives[1] if whole else drawn(archives[1]):
-        path.write_bytes(each.content())
+    for wrong in archives[1] if whole else drawn(archives[1]):
+        path.write_bytes(wrong.content())
         with pytest.raises(SystemExit) as ended:
             program.run(["invoke", "report", "--results", str(path), "--out", str(out)])
         output, error = capfd.readouterr()
-        message = rf"report: {re.escape(str(path))}{each.says}\n"
+        message = rf"report: {re.escape(str(path))}{wrong.says}\n"
         if (
             (ended.value.code, output) != (1, "")
             or re.fullmatch(message, error) is None
@@ -84,15 +84,15 @@ def test_a_report_of_a_wrong_archive_is_one_message_and_nothing_else(
             or len(error) > 900
             or sorted(tmp_path.rglob("*")) != [scratch, path]
         ):
-            faults.append((each.kind, each.name, ended.value.code, output, error))
+            faults.append((wrong.kind, wrong.name, ended.value.code, output, error))
     assert faults == []
 
 
 def drawn(archives: list[Wrong]) -> list[Wrong]:
     """Two of each kind at random."""
     shuffled = random.sample(archives, len(archives))
-    kinds = {each.kind for each in archives}
-    return [each for kind in kinds for each in [w for w in shuffled if w.kind == kind][:2]]
+    kinds = {wrong.kind for wrong in archives}
+    return [wrong for kind in kinds for wrong in [w for w in shuffled if w.kind == kind][:2]]
 
 
 def hostile_archive(right: bytes, folder: Path, data: st.DataObject) -> None:

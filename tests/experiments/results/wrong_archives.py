@@ -60,18 +60,24 @@ def entry(name: str, content: bytes = b"", **fields: Any) -> tuple[tarfile.TarIn
     return info, content
 
 
+def sums(files: Files) -> bytes:
+    """What an archive's list of sums holds."""
+    lines = (f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
+    return "".join(lines).encode()
+
+
 def listed(files: Files) -> Files:
     """The files and their sums."""
-    lines = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items()]
-    return files | {SUMS: "".join(lines).encode()}
+    return files | {SUMS: sums(files)}
 
 
 def tar(files: Files, *more: tuple[tarfile.TarInfo, bytes]) -> bytes:
     """An archive of entries that come first, and files."""
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for info, data in (*more, *(entry(f"{TOP}/{name}", each) for name, each in files.items())):
-            archive.addfile(info, io.BytesIO(data))
+        entries = [entry(f"{TOP}/{name}", content) for name, content in files.items()]
+        for info, content in (*more, *entries):
+            archive.addfile(info, io.BytesIO(content))
     return lzma.compress(held.getvalue(), preset=0)
 
 
@@ -221,7 +227,7 @@ def of_fields(good: Files) -> Iterator[Wrong]:
                 changed = json.loads(good[file])
                 put(changed, path, value)
                 content = partial(tar, listed(good | {file: json.dumps(changed).encode()}))
-                field = "".join(f"[{each}]" if type(each) is int else f".{each}" for each in path)
+                field = "".join(f"[{key}]" if type(key) is int else f".{key}" for key in path)
                 says = rf"/{TOP}/{file}.*[ (]{re.escape(field[1:])}\b.* (holds|cannot be)\b.*"
                 yield Wrong("field", f"{file} {field[1:]} {str(value)[:20]!r}", content, says)
     for path, value, fault in (
