@@ -88,11 +88,12 @@ def test_claims_are_right_as_the_statistics_promise(
         f"interval holds it in {held.mean():.1%}, claimed in {claimed.mean():.1%}, "
         f"equivalent in {equivalent.mean():.1%}"
     )
-    # cells of one campaign share its moments, so their median is as wide of the mark as one cell
-    assert found["ratio"].median() == pytest.approx(
-        1 + effect, abs=0.04 if CAMPAIGNS == 1 else 0.01
-    )
-    assert held.mean() >= (0.7 if CAMPAIGNS == 1 else 0.92)
+    if CAMPAIGNS > 1:
+        assert found["ratio"].median() == pytest.approx(1 + effect, abs=0.01)
+    else:  # its cells share its moments: together they are as wide of the mark as one of them
+        assert found["low"].median() <= 1 + effect <= found["high"].median()
+        assert found["ratio"].median() == pytest.approx(1 + effect, abs=0.04)
+    assert held.mean() >= (0.8 if CAMPAIGNS == 1 else 0.92)
     if effect == 0:
         assert claimed.mean() <= 0.07
     else:

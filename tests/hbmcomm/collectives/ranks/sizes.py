@@ -11,7 +11,7 @@ from promising import keep, promise
 from hbmcomm import Communicator
 
 WORLD = MPI.COMM_WORLD
-SIZES = (0, 1, 3, 1000, 65_537, 300_000, 5 << 20)
+SIZES = (0, 1, 3, 8, 1000, 64 << 10, 65_537, 300_000, 600_000, 5 << 20)
 """Bytes of an entry: about a cache line, a piece, all staging buffers."""
 if MPI.get_vendor()[0] == "Intel MPI":  # it divides by the size of an entry
     SIZES = SIZES[1:]
