@@ -80,7 +80,7 @@ typedef struct {
     word ready;           /* pieces that this rank offers, or parts that it has finished */
     word done;            /* pieces that it has taken */
     word calls;           /* calls that it has completed; no steps */
-    word staging;         /* 1 + the offset of its staging buffers; 0: it has none yet */
+    word staging;         /* offset of its staging buffers + pages with memory; 0: it has none yet */
     word sync[RECORDS];   /* barriers within a call */
     _Alignas(LINE) _Atomic uint32_t bell; /* changes before sleepers are woken */
     _Alignas(LINE) _Atomic uint32_t failed;

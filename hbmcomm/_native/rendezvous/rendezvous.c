@@ -74,6 +74,8 @@ uint32_t hbm_choose_offer(hbm_operation *o, uint64_t bytes)
     return IN_STAGING;
 }
 
+_Static_assert(STAGING_BYTES / PAGE < PAGE, "the number of pages goes into an offset's low bits");
+
 int hbm_allocate_staging(hbm_operation *o, uint64_t bytes)
 {
     hbm_comm *c = o->comm;
@@ -83,11 +85,12 @@ int hbm_allocate_staging(hbm_operation *o, uint64_t bytes)
         c->staging = hbm_heap_reserve(c->heap, STAGING_BYTES, PAGE);
         if (c->staging == HBM_NOWHERE)
             return hbm_blame(c, HBM_NO_MEMORY, c->rank);
-        atomic_store_explicit(&c->own->staging.value, c->staging + 1, memory_order_release);
     }
     if (hbm_heap_populate(c->heap, c->staging, c->staging + bytes))
         return hbm_blame(c, HBM_NO_MEMORY, c->rank);
     c->staging_populated = bytes;
+    atomic_store_explicit(&c->own->staging.value, c->staging + (bytes + PAGE - 1) / PAGE,
+                          memory_order_release);
     return HBM_OK;
 }
 
@@ -117,11 +120,14 @@ void *hbm_array(hbm_operation *o, int rank, uint64_t at, uint64_t offset, uint64
 void *hbm_staged(hbm_operation *o, int rank, uint64_t offset, uint64_t bytes)
 {
     const peer *p = &o->comm->peers[rank];
-    uint64_t at = atomic_load_explicit(&p->control->staging.value, memory_order_acquire) - 1;
-    void *found = at % PAGE ? NULL : within(p->ordinary, p->ordinary_bytes, at, offset, bytes);
-    if (!found)
+    uint64_t place = atomic_load_explicit(&p->control->staging.value, memory_order_acquire);
+    uint64_t pages = place % PAGE, populated = pages * PAGE;
+    void *staged = NULL;
+    if (pages && offset <= populated && bytes <= populated - offset)
+        staged = within(p->ordinary, p->ordinary_bytes, place - pages, offset, bytes);
+    if (!staged)
         hbm_blame(o->comm, HBM_UNTRUSTED, rank);
-    return found;
+    return staged;
 }
 
 static int read_private(hbm_operation *o, int rank, uint64_t from, void *to, uint64_t bytes)

@@ -18,7 +18,8 @@ enum { BY_REFERENCE = IN_ARENA | IN_PRIVATE };
 uint32_t hbm_choose_offer(hbm_operation *o, uint64_t bytes);
 
 /* Puts memory under the first `bytes` of this rank's staging buffers, and reserves their place at
-   their first use. They stay for later calls. */
+   their first use. They stay for later calls. Other ranks access no more of them: a rank that was
+   misled by a third one could else touch what has no memory. */
 int hbm_allocate_staging(hbm_operation *o, uint64_t bytes);
 
 /* Part of a rank's array in the arena, or of its staging buffers. NULL, and the communicator fails,

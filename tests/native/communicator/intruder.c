@@ -4,6 +4,7 @@
 #include "core_test.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #define PRECIOUS_BYTES 4096
 #define MOST_ENTRIES 20000
@@ -76,8 +77,11 @@ static void body(member *me)
     scribbler l = {me->comm->own, seed, 0};
     pthread_t liar;
     dice d = {seed};
-    if (is_intruder)
+    if (is_intruder) { /* it may name all that it shares, populated or not */
+        const peer *own = &me->comm->peers[me->rank];
+        CHECK(!mprotect(own->ordinary, own->ordinary_bytes, PROT_READ | PROT_WRITE), "protected");
         CHECK(!pthread_create(&liar, NULL, scribble, &l), "no thread");
+    }
     for (int i = 0; i < 200 && !status; i++) {
         hbm_call call = draw(&d, me, memory);
         status = hbm_run(me->comm, &call);
