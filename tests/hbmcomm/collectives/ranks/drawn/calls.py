@@ -4,7 +4,8 @@ Knows which dtypes an operation takes, at which sizes transports change their wa
 gives and takes what. Neither allocates nor calls anything.
 """
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
@@ -261,16 +262,26 @@ def _layouts(rng: Generator, forms: tuple[str, ...], ranks: int) -> tuple[Layout
     return tuple(drawn * ranks)[:ranks]
 
 
+@functools.lru_cache(maxsize=32)  # a call's are asked for when it is made and when it is checked
 def contents(call: Call, rank: int, role: int) -> np.ndarray:
     """The content of the memory that a rank gives (role 0) or takes into (role 1) before the call.
 
-    Whole numbers so small that sums and products are exact in any order.
+    Whole numbers so small that sums and products are exact in any order. Read-only.
     """
     rng = np.random.default_rng([call.seed, rank, role])
-    if call.entry is not None:
-        return rng.integers(0, 256, call.elements(rank, role), "u1")
-    drawn = rng.integers(0, 3, call.elements(rank, role), "u1")
-    values = drawn.astype(np.float32).astype(dtype_of(call.dtype))
+    elements = call.elements(rank, role)
+    values = rng.integers(0, 3 if call.entry is None else 256, elements, "u1")
+    if call.entry is None:
+        values = values.astype(np.float32).astype(dtype_of(call.dtype))
     if call.dtype in "FDG":
         values += values.dtype.type(1j) * rng.integers(0, 2, values.size, "u1")
+    values.flags.writeable = False
     return values
+
+
+def on_pages(call: Call, rank: int) -> Call:
+    """The call with the memory of a rank in pages of its own."""
+    gives, takes = list(call.gives), list(call.takes)
+    gives[rank] = Layout("pages", gives[rank].form)
+    takes[rank] = Layout("pages", takes[rank].form)
+    return replace(call, gives=tuple(gives), takes=tuple(takes))

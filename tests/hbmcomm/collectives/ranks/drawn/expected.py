@@ -31,7 +31,7 @@ def expected(call: Call, rank: int) -> np.ndarray | None:
     if call.name in SCATTERS and call.is_in_place(rank):
         return None
     if (parts := call.parts(rank, 1)) is not None:
-        whole = contents(call, rank, 1)
+        whole = contents(call, rank, 1).copy()
         for giver, (begin, length) in enumerate(parts):
             whole[begin : begin + length] = sent(call, giver, rank)
         return whole

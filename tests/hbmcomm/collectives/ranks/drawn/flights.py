@@ -11,7 +11,8 @@ from mpi4py import MPI
 from numpy.random import Generator
 
 WAYS = ("Wait", "Test", "Waitall", "Waitany", "Waitsome", "Testall", "Testany", "Testsome")
-SOON = 0.001  # seconds until a start or wait is interrupted, at most
+SOON = 0.001  # seconds until a wait is interrupted, at most
+EXPONENTS = (-6.0, -3.0)  # of ten: seconds until a start is interrupted, which takes some 1e-5
 ATTEMPTS = 3  # to start one call
 
 
@@ -86,7 +87,7 @@ def start(call: Callable[[], Any], rng: Generator, interrupter: Interrupter | No
     results: list[Any] = []
     for _ in range(ATTEMPTS if interrupter and rng.random() < 0.5 else 0):
         with contextlib.suppress(Interruption, KeyboardInterrupt):
-            interrupter.set_off(max(rng.uniform(-SOON, SOON), 1e-6))
+            interrupter.set_off(10 ** rng.uniform(*EXPONENTS))
             try:
                 results.extend(map(operator.call, (call,)))
             finally:

@@ -8,6 +8,7 @@ compared bit for bit with mpi4py's.
 import contextlib
 import gc
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from drawn import pages
 from drawn.attempt import GUARD, Attempt
-from drawn.calls import DERIVED_FORMS, OWN, TO_ROOT, Call, Layout, draw, mpi_can
+from drawn.calls import DERIVED_FORMS, OWN, TO_ROOT, Call, Layout, draw, dtype_of, mpi_can, on_pages
 from drawn.expected import expected
 from drawn.flights import Flight, Interrupter, complete, start, wait
 from drawn.interrupted import interrupt
@@ -38,18 +39,21 @@ SEGMENTS = 14  # of a program
 LATEST = 0.002  # seconds by which a rank may be late
 KEPT = 8  # earlier calls with memory still in use, so that an arena has holes
 LONGEST = 1 << 20  # bytes of a message between two ranks
-INTERRUPTED = 0.1  # of the programs
+INTERRUPTED = 0.8  # of the programs with interrupts
 HANDED = 0.5  # of the programs without interrupts, which come to the main thread
 LARGE = 0.03  # of the calls move a MiB or more
 MANY = 96  # communicators with operations in flight at the same time
 MOST = 128  # operations in flight on them
 OFTEN = 0.4  # of the programs may have so many: they take a second
-STALL = (0.01, 0.1)  # seconds of stalls in page faults
+STALL = (0.005, 0.05)  # seconds of stalls in page faults
 EARLY = ("Bcast", "Gather", "Scatter", "Reduce", "Allreduce", "Scan")
 """Calls that a rank may complete while others are in them."""
-LAST_STALL = (0.05, 0.4)  # the same in the last call on a communicator
+IN_STEPS = ("Allreduce", "Reduce_scatter_block", "Scan", "Allgather", "Alltoall")
+"""Calls that no rank completes, where they are long, before others have gone on with them."""
+LAST_STALL = (0.02, 0.2)  # the same in the last call on a communicator
 SMALL_ENTRIES = (1, 3, 8, 24, 4096)
 LARGE_ENTRIES = (65536 + 8, (1 << 18) + 8, 1 << 19, 600_000, (1 << 20) + 8, (4 << 20) + 8)
+SWITCHES = (0.005, 0.00001)  # seconds until Python lets another thread run: its own, and few
 FAR = str(2**40)
 LOCAL = ("dropped", "errors")
 """Features that leave a communicator without the other ranks."""
@@ -258,8 +262,10 @@ class Program:
                 plain = self.places[event.comm].plain
                 late_call(plain, plain, self._object_rng(event))
             case "many":
-                for index in range(self._many_total(event)):
-                    self._try_mpi(self._small_call(event, index), ALL, event)
+                total = self._many_total(event)
+                first = self._firsts(event, total)
+                for index in range(total):
+                    self._try_mpi(self._one_of_many(event, index, index in first), ALL, event)
             case "threads":
                 for calls in self._threads_calls(event):
                     for call in calls:
@@ -393,7 +399,7 @@ class Program:
         comm, own = self.places[event.comm].comm, self.own
         slow = "stalls" in self.features and own.random() < 0.03
         if slow:
-            call = _on_pages(call, comm.rank)
+            call = on_pages(call, comm.rank)
         slots = list(self.places)
         attempt = Attempt(call, comm, self.places[int(own.choice(slots))].comm)
         if slow:
@@ -501,11 +507,24 @@ class Program:
     def _many_total(self, event: Event) -> int:
         return int(self.rng(event.number).integers(60, MOST))
 
-    def _small_call(self, event: Event, index: int) -> Call:
+    def _firsts(self, event: Event, total: int) -> list[int]:
+        """The calls that all ranks wait for before they start the rest."""
+        rng = self.rng(event.number, 0, 0)
+        drawn = rng.permutation(min(total, MANY))[: int(rng.integers(1, 9))]
+        return [int(index) for index in drawn]
+
+    def _one_of_many(self, event: Event, index: int, is_first: bool) -> Call:
+        """Mostly a barrier; one that is waited for first mostly a call of several steps, for which
+        ranks need each other again after they have started it."""
         rng = self.rng(event.number, index)
-        is_barrier = rng.random() < 0.85
+        has_steps, is_barrier = is_first and rng.random() < 0.7, rng.random() < 0.85
         while True:
             call = self._draw(rng, RANKS, self.part.transport, "nonblocking")
+            if has_steps:
+                nbytes = call.count * dtype_of(call.dtype).itemsize
+                if call.name in IN_STEPS and nbytes > 1 << 16 and mpi_can(call):
+                    return call
+                continue
             if is_barrier:
                 return replace(call, name="Barrier", dtype="B", count=0, entry=None)
             if call.entry in (None, *SMALL_ENTRIES) and call.count < 5000 and mpi_can(call):
@@ -513,30 +532,29 @@ class Program:
 
     def _many(self, event: Event) -> None:
         """More calls in flight than any list holds; some are waited for before others start."""
-        comms, own, total = self.part.many(), self.own, self._many_total(event)
-        rng = self.rng(event.number, 0, 0)
+        own, total = self.own, self._many_total(event)
         on_own = min(total, MANY)
         """So many are the first on their communicators: they may start in any order."""
-        first = [int(index) for index in rng.permutation(on_own)[: int(rng.integers(1, 9))]]
+        first = self._firsts(event, total)
         order = [int(index) for index in own.permutation(on_own)]
         if own.random() < 0.5:
             order.sort()
         order += list(range(on_own, total))
-        if rng.integers(RANKS) == RANK or own.random() < 0.2:
+        if self.rng(event.number, 0, 1).integers(RANKS) == RANK or own.random() < 0.2:
             early, rest = order, []
         else:
             early = sorted({*first, *order[: int(own.integers(4))]})
             rest = [index for index in order if index not in early]
             time.sleep(own.uniform(0, 0.02))
-        flights = {index: self._start_one(event, index, comms) for index in early}
+        flights = {index: self._start_one(event, index, index in first) for index in early}
         complete([flights[index] for index in first], own, self.interrupter)
-        flights |= {index: self._start_one(event, index, comms) for index in rest}
+        flights |= {index: self._start_one(event, index, False) for index in rest}
         left = [flight for flight in flights.values() if not flight.has_landed]
         complete(left, own, self.interrupter)
 
-    def _start_one(self, event: Event, index: int, comms: list[Any]) -> Flight:
-        comm = comms[index % len(comms)]
-        attempt = Attempt(self._small_call(event, index), comm)
+    def _start_one(self, event: Event, index: int, is_first: bool) -> Flight:
+        comm = self.part.many()[index % MANY]
+        attempt = Attempt(self._one_of_many(event, index, is_first), comm)
         attempt.fill()
         return Flight(attempt.start(), self._checking(attempt, event))
 
@@ -548,36 +566,67 @@ class Program:
         if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
             return []
         return [
-            [self._draw(rng, RANKS, self.part.transport) for _ in range(int(rng.integers(1, 7)))]
+            [self._thread_call(rng) for _ in range(int(rng.integers(1, 13)))]
             for _ in range(int(rng.integers(2, 4)))
         ]
+
+    def _thread_call(self, rng: Generator) -> Call:
+        is_nonblocking = self._is_on("nonblocking") and rng.random() < 0.5
+        way = "nonblocking" if is_nonblocking else None
+        return self._draw(rng, RANKS, self.part.transport, way)
 
     def _threads(self, event: Event) -> None:
         calls = self._threads_calls(event)
         comms = [Communicator(ALL, "regular", self.part.transport) for _ in calls]
         errors: list[BaseException] = []
 
-        def body(comm: Any, own_calls: list[Call]) -> None:
+        def body(comm: Any, own_calls: list[Call], rng: Generator) -> None:
             try:
-                for call in own_calls:
-                    attempt = Attempt(call, comm)
-                    attempt.run()
-                    self._check(attempt, event)
-                    attempt.free()
+                self._calls_in_a_thread(event, comm, own_calls, rng)
             except BaseException as error:
                 errors.append(error)
 
         threads = [
-            threading.Thread(target=body, args=pair) for pair in zip(comms, calls, strict=True)
+            threading.Thread(target=body, args=each)
+            for each in zip(comms, calls, self.own.spawn(len(calls)), strict=True)
         ]
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(float(self.own.choice(SWITCHES)))
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        sys.setswitchinterval(interval)
         if errors:
             raise errors[0]
         for comm in comms:
             comm.Free()
+
+    def _calls_in_a_thread(
+        self, event: Event, comm: Any, calls: list[Call], rng: Generator
+    ) -> None:
+        """Nonblocking ones are in flight together, beside those of other threads."""
+        flights: list[Flight] = []
+        for call in calls:
+            attempt = Attempt(call, comm)
+            if call.way == "nonblocking":
+                attempt.fill()
+                flights.append(Flight(attempt.start(), self._checking_alone(attempt, event)))
+            else:
+                attempt.run()
+                self._checking_alone(attempt, event)()
+            if rng.random() < 0.4:
+                complete([each for each in flights if not each.has_landed], rng, None)
+        complete([each for each in flights if not each.has_landed], rng, None)
+
+    def _checking_alone(self, attempt: Attempt, event: Event) -> Callable[[], None]:
+        """Looks at a call; its memory is not kept, as `kept` belongs to one thread."""
+
+        def check() -> None:
+            self._check(attempt, event)
+            attempt.free()
+
+        return check
 
     # ---- the end of a communicator ----
 
@@ -617,7 +666,7 @@ class Program:
 
     def _last_attempt(self, call: Call, comm: Any, is_late: bool) -> Attempt:
         stalls = is_late and "stalls" in self.features
-        attempt = Attempt(_on_pages(call, comm.rank) if stalls else call, comm)
+        attempt = Attempt(on_pages(call, comm.rank) if stalls else call, comm)
         if stalls:
             self._slow(attempt, self.own.uniform(*LAST_STALL))
         if is_late and "pauses" in self.features and self.own.random() < 0.3:
@@ -667,7 +716,8 @@ class Program:
         if "interrupts" in self.features and self.rng(0).random() < INTERRUPTED:
             self._step("an interrupt")
             with Communicator(ALL, "regular", self.part.transport) as comm:
-                interrupt(comm, int(self.rng(1).integers(2**31)), self.part.interrupter)
+                seed, stalls = int(self.rng(1).integers(2**31)), "stalls" in self.features
+                interrupt(comm, seed, self.part.interrupter, stalls)
         self._step("MPI's part of all communicators")
         ALL.Barrier()
         for attempt in self.kept:
@@ -701,11 +751,3 @@ def _derive(parent: MPI.Intracomm, derivation: str) -> MPI.Intracomm:
 def _given_in(call: Call, place: str) -> Call:
     """The call with all that is given in one kind of memory."""
     return replace(call, gives=tuple(Layout(place, layout.form) for layout in call.gives))
-
-
-def _on_pages(call: Call, rank: int) -> Call:
-    """The call with the memory of a rank in pages of its own."""
-    gives, takes = list(call.gives), list(call.takes)
-    gives[rank] = Layout("pages", gives[rank].form)
-    takes[rank] = Layout("pages", takes[rank].form)
-    return replace(call, gives=tuple(gives), takes=tuple(takes))

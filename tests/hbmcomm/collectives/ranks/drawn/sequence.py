@@ -113,7 +113,7 @@ def _actions(features: frozenset[str]) -> tuple[list[str], list[str]]:
     if "many_in_flight" in features:
         blocking += ["many"]
     if "threads" in features:
-        blocking += ["threads"]
+        blocking += ["threads"] * 2
     if "nonblocking" in features:
         others += ["start"] * 3
     if "messages" not in features:
