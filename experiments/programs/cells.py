@@ -106,14 +106,14 @@ class Cells:
                 return Answer()
             timer = Timer(trial.prepare, self._comm, self._cost, tick, gate, warmup)
         self._begun[number] = Begun(trial, timer, pool, barrier)
-        return Answer(seconds=timer.seconds, group=timer.group, tight=tight)
+        return Answer(timer.seconds, timer.group, tight, pace=timer.pace)
 
     def _turn(self, order: Order) -> Answer:
         begun = self._begun[order.cell]
         begun.timer.gate, begun.barrier = self._entrants.gate(begun.pool, order.tight)
         before = self._count()
         with begun.trial.awake():
-            begun.operations += begun.timer.turn(order.count, order.group)
+            begun.operations += begun.timer.turn(order.count, order.group, order.between)
         begun.carried = begun.carried.plus(self._count().since(before))
         return Answer(narrow=begun.timer.is_narrow())
 

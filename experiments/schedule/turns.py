@@ -17,6 +17,7 @@ from itertools import accumulate, pairwise, product
 from experiments.model.experiment import Measurement
 
 TURN = 0.02  # seconds that a cell is timed for in one turn of the slowest arm, at most
+LEAST = 0.01  # seconds that a turn of a cell lasts in the fastest arm, at least
 FIRST = 2  # operations of a turn that do not count, at least; and a tenth of those that do
 FEWEST_ROUNDS, ROUNDS, MOST_ROUNDS = 5, 10, 25  # turns of each entry; ROUNDS is aimed at
 
@@ -43,6 +44,7 @@ class Order:
         count: of timed intervals.
         group: operations in each of them.
         tight: whether ranks start together from the barrier of shared memory, as every arm can.
+        between: intervals before each of them that are not timed, so that the turn lasts LEAST.
     """
 
     action: Action
@@ -50,6 +52,7 @@ class Order:
     count: int = 0
     group: int = 1
     tight: bool = False
+    between: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,15 @@ class Answer:
         group: after BEGIN: operations that an interval needs for the clock.
         tight: after BEGIN: whether its ranks have a barrier in shared memory.
         narrow: after TURN: whether the median of this arm is known well enough.
+        pace: after BEGIN: seconds from the beginning of one operation to that of the next, with
+            the barrier and the rewriting of buffers between them.
     """
 
     seconds: float = 0.0
     group: int = 1
     tight: bool = False
     narrow: bool = False
+    pace: float = 0.0
 
 
 Arm = Callable[[Sequence[Order]], list[Answer]]
@@ -131,9 +137,13 @@ def conduct(
         tight = all(answer.tight for answer in able.values())
         pace = _pace(able, group)
         counts, fewest, rounds = _dealt(pace, asked, len(able) == 1)
+        between = _between(able, counts, group)
         deadline = time.monotonic() + asked.time_cap * len(able)
         for turn in range(1, rounds + 1):
-            orders = {cell: Order(Action.TURN, cell, counts[cell], group, tight) for cell in pace}
+            orders = {
+                cell: Order(Action.TURN, cell, counts[cell], group, tight, between[cell])
+                for cell in pace
+            }
             answers = each(able, orders.__getitem__)
             enough = all(answer.narrow for answer in answers.values())
             if turn >= fewest and (enough or time.monotonic() > deadline):
@@ -179,3 +189,20 @@ def _dealt(
         most = min(most, math.ceil(planned / count), asked.max_iterations // count)
     fewest = math.ceil(asked.min_iterations / min(counts.values()))
     return counts, max(FEWEST_ROUNDS, fewest), most
+
+
+def _between(able: Mapping[Entry, Answer], counts: Mapping[int, int], group: int) -> dict[int, int]:
+    """Intervals before each timed one of each cell, so that its turn lasts LEAST in every arm.
+
+    An entry without company takes no turns.
+    """
+    if len(able) == 1:
+        return dict.fromkeys(counts, 0)
+    shortest = dict.fromkeys(counts, math.inf)
+    for (_, cell), answer in able.items():
+        interval = max(answer.pace, answer.seconds) + (group - 1) * answer.seconds
+        shortest[cell] = min(shortest[cell], max(interval, 1e-9))
+    return {
+        cell: max(0, math.ceil(LEAST / (count * shortest[cell])) - 1)
+        for cell, count in counts.items()
+    }

@@ -62,6 +62,8 @@ def _is_fit(answer: Answer) -> bool:
     return (
         type(answer.seconds) in (int, float)
         and 0 <= answer.seconds <= MOST_SECONDS
+        and type(answer.pace) in (int, float)
+        and 0 <= answer.pace <= MOST_SECONDS
         and type(answer.group) is int
         and 1 <= answer.group <= MOST_GROUP
         and type(answer.tight) is bool

@@ -96,6 +96,7 @@ class Timer:
         gate: the barrier that sets all ranks off, where the cadence is isolated; turns may have
             another than warming up.
         seconds: of one operation as warming up showed it, the slowest rank's; on rank 0.
+        pace: seconds from the beginning of one operation to that of the next; on rank 0.
         group: operations that an interval needs so that the clock costs little; on rank 0.
     """
 
@@ -128,14 +129,19 @@ class Timer:
         self._timed: list[Batch] = []
         warm = self._warm[0].seconds[-WARMUP:]
         self.seconds = float(np.quantile(warm.max(axis=1), 0.25))  # of few, some disturbed
+        self.pace = float(np.median(np.diff(self._warm[0].begins[-WARMUP:, 0]))) * 1e-9
         self.group = group_size(float(np.median(warm, axis=0).min()), cost)
 
-    def turn(self, count: int, group: int) -> int:
-        """Time `count` intervals of `group` operations, after some that do not count; all done."""
+    def turn(self, count: int, group: int, between: int = 0) -> int:
+        """Time `count` intervals of `group` operations, after some that do not count; all done.
+
+        Args:
+            between: intervals before each timed one that are like it, but not timed.
+        """
         self._group, first = group, max(FIRST, math.ceil(count / 10))
         self._warm.append(self._batch(first))
-        self._timed.append(self._batch(count))
-        return (first + count) * group
+        self._timed.append(self._batch(count, between))
+        return (first + count * (1 + between)) * group
 
     def is_narrow(self) -> bool:
         """Whether the median of all turns so far is known well enough; on rank 0."""
@@ -153,24 +159,24 @@ class Timer:
             began=tuple(int(each.begins.min()) for each in self._timed),
         )
 
-    def _batch(self, count: int) -> Batch:
-        """Time `count` intervals; rank 0 gathers them."""
+    def _batch(self, count: int, between: int = 0) -> Batch:
+        """Time every interval of which `between` others came before; rank 0 gathers them."""
         clock, prepare, gate, comm = CLOCK, self._prepare, self.gate, self._comm
-        first, repeat = self._done, range(self._group)
+        first, repeat, every = self._done, range(self._group), 1 + between
         begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-        for i in range(count):
+        for i in range(count * every):
             call = prepare(first + i)
             if gate:
                 gate()
             begin = clock()
             for _ in repeat:
                 call()
-            ends[i] = clock()
-            begins[i] = begin
-        self._done += count
+            ends[i // every] = clock()  # the last of them stays
+            begins[i // every] = begin
+        self._done += count * every
         own = np.stack([begins, ends])
-        every = np.empty((comm.size, *own.shape), np.int64) if comm.rank == 0 else own[np.newaxis]
-        comm.Gather(own, every if comm.rank == 0 else None, root=0)
-        began, ended = every[:, 0].T, every[:, 1].T
-        self._tick(count * self._group)
+        whole = np.empty((comm.size, *own.shape), np.int64) if comm.rank == 0 else own[np.newaxis]
+        comm.Gather(own, whole if comm.rank == 0 else None, root=0)
+        began, ended = whole[:, 0].T, whole[:, 1].T
+        self._tick(count * every * self._group)
         return Batch((ended - began) / (1e9 * self._group), began)

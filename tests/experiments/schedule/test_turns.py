@@ -202,3 +202,21 @@ def test_a_cell_that_an_arm_has_not_is_measured_by_those_that_have_it() -> None:
     for name, cells in (("all", {0, 1, turns.NONE}), ("some", {0, turns.NONE})):
         asked = [order for who, order in seen.orders if who == name]
         assert {each.cell for each in asked if each.action is not Action.BEGIN} == cells
+
+
+@pytest.mark.parametrize("seconds", [1e-7, 1.7e-6, 1e-4, 3e-3, 0.5])
+@pytest.mark.parametrize("pace", [0.0, 5e-6])
+def test_a_turn_lasts_ten_milliseconds_in_the_fastest_arm_too(seconds: float, pace: float) -> None:
+    fast, slow = Answer(seconds, pace=pace), Answer(2 * seconds, pace=2 * pace)
+    seen = conducted({"fast": fast, "slow": slow})
+    (order,) = {each for _, each in seen.orders if each.action is Action.TURN and each.cell == 0}
+    interval = max(seconds, pace)
+    intervals = order.count * (1 + order.between)
+    assert intervals * interval >= turns.LEAST * (1 - 1e-9)
+    longer = intervals - order.count  # with one less before each
+    assert not order.between or longer * interval < turns.LEAST * (1 + 1e-9)
+
+
+def test_an_arm_without_company_times_every_interval() -> None:
+    seen = conducted({"host": Answer(1e-6)})
+    assert {each.between for _, each in seen.orders} == {0}

@@ -7,10 +7,11 @@ from experiments.schedule.turns import Answer
 
 FIT = '{"rank": 0, "answers": [{}]}'
 """The fields of an answer have defaults."""
+NO_SECONDS = ("NaN", "1e999", "-1", "true", '"1"', "null", "9" * 400)
 
 
 def test_answers_come_back_as_they_were() -> None:
-    answers = [Answer(1e-6, 4, True), Answer(narrow=True), Answer(2.0)]
+    answers = [Answer(1e-6, 4, True), Answer(narrow=True), Answer(2.0, pace=3e-6)]
     assert answers_of(line_of_answers(1, answers), 2, 3) == (1, answers)
     assert answers_of(FIT, 1, 1) == (0, [Answer()])
 
@@ -44,7 +45,8 @@ def test_what_is_no_answer_is_one_error_in_a_line(line: str) -> None:
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("seconds", ("NaN", "1e999", "-1", "true", '"1"', "null", "9" * 400)),
+        ("seconds", NO_SECONDS),
+        ("pace", NO_SECONDS),
         ("group", ("0", "1.5", "true", "9" * 400)),
         ("tight", ("1", "null")),
         ("narrow", ("0", '"x"')),

@@ -110,7 +110,7 @@ def test_those_that_do_not_count_come_first_in_what_is_kept(
 ) -> None:
     numbers = iter(range(10))
 
-    def batch(_: Timer, count: int) -> Batch:
+    def batch(_: Timer, count: int, between: int = 0) -> Batch:
         number = next(numbers)
         begins = 1_000_000_000 * number + 1000 * np.arange(count)[:, np.newaxis]
         return Batch(np.full((count, 1), float(number)), begins)
@@ -124,6 +124,28 @@ def test_those_that_do_not_count_come_first_in_what_is_kept(
     assert found.seconds[found.warmup :, 0].tolist() == [2] * 4 + [4] * 4
     assert found.began == (2_000_000_000, 4_000_000_000)
     assert found.begin[found.warmup :, 0] == pytest.approx([0, 1e-6, 2e-6, 3e-6] * 2)
+
+
+def test_intervals_that_are_not_timed_come_before_each_that_is() -> None:
+    done: list[tuple[int, int]] = []
+    shown: list[int] = []
+    timer = Timer(
+        lambda iteration: lambda: done.append((iteration, timing.CLOCK())),
+        MPI.COMM_SELF,
+        50e-9,
+        shown.append,
+        None,
+    )
+    assert timer.pace > 0
+    del done[:], shown[:]
+    assert timer.turn(5, 2, between=3) == len(done) == sum(shown) == 2 * (timing.FIRST + 5 * 4)
+    (found,) = timer._timed
+    assert found.seconds.shape == found.begins.shape == (5, 1)
+    timed = done[2 * timing.FIRST :: 2][3::4]  # the first operation of each timed interval
+    assert all(begin < at for begin, (_, at) in zip(found.begins[:, 0], timed, strict=True))
+    assert all(at < begin for begin, (_, at) in zip(found.begins[1:, 0], timed, strict=False))
+    numbers = [iteration for iteration, _ in done[::2]]
+    assert numbers == list(range(timing.WARMUP, timing.WARMUP + timing.FIRST + 5 * 4))
 
 
 def test_an_interval_begins_after_the_one_before_has_ended() -> None:
