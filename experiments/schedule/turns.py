@@ -9,6 +9,7 @@ function that carries out orders and answers each.
 import math
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +18,7 @@ from itertools import accumulate, pairwise, product
 from experiments.model.experiment import Measurement
 
 TURN = 0.02  # seconds that a cell is timed for in one turn of the slowest arm, at most
-LEAST = 0.01  # seconds that a turn of a cell lasts in the fastest arm, at least
+LEAST = 0.01  # seconds that a turn lasts, with all cells that an arm has in it, at least
 FIRST = 2  # operations of a turn that do not count, at least; and a tenth of those that do
 FEWEST_ROUNDS, ROUNDS, MOST_ROUNDS = 5, 10, 25  # turns of each entry; ROUNDS is aimed at
 
@@ -192,9 +193,9 @@ def _dealt(
 
 
 def _between(able: Mapping[Entry, Answer], counts: Mapping[int, int], group: int) -> dict[int, int]:
-    """Intervals before each timed one of each cell, so that its turn lasts LEAST in every arm.
+    """Intervals before each timed one of each cell, so that a turn lasts LEAST in every arm.
 
-    An entry without company takes no turns.
+    All cells of a turn have the same share of it. An entry without company takes no turns.
     """
     if len(able) == 1:
         return dict.fromkeys(counts, 0)
@@ -202,7 +203,8 @@ def _between(able: Mapping[Entry, Answer], counts: Mapping[int, int], group: int
     for (_, cell), answer in able.items():
         interval = max(answer.pace, answer.seconds) + (group - 1) * answer.seconds
         shortest[cell] = min(shortest[cell], max(interval, 1e-9))
+    share = LEAST / min(Counter(name for name, _ in able).values())
     return {
-        cell: max(0, math.ceil(LEAST / (count * shortest[cell])) - 1)
+        cell: max(0, math.ceil(share / (count * shortest[cell])) - 1)
         for cell, count in counts.items()
     }

@@ -217,6 +217,18 @@ def test_a_turn_lasts_ten_milliseconds_in_the_fastest_arm_too(seconds: float, pa
     assert not order.between or longer * interval < turns.LEAST * (1 + 1e-9)
 
 
+def test_the_cells_of_a_turn_share_it_and_arms_that_lack_some_have_ten_milliseconds_too() -> None:
+    seen = Recorded()
+    arms = {
+        "all": seen.arm("all"),
+        "some": seen.arm("some", lambda order: Answer() if order.cell == 2 else USUAL),
+    }
+    conduct(arms, [[0, 1, 2]], QUICK, random.Random(1))
+    orders = {each for name, each in seen.orders if name == "some" and each.action is Action.TURN}
+    shares = {each.cell: each.count * (1 + each.between) * USUAL.seconds for each in orders}
+    assert shares == pytest.approx({0: turns.LEAST / 2, 1: turns.LEAST / 2})
+
+
 def test_an_arm_without_company_times_every_interval() -> None:
     seen = conducted({"host": Answer(1e-6)})
     assert {each.between for _, each in seen.orders} == {0}
