@@ -20,7 +20,7 @@ from experiments.model.experiment import Measurement
 TURN = 0.02  # seconds that a cell is timed for in one turn of the slowest arm, at most
 LEAST = 0.01  # seconds that a turn lasts, with all cells that an arm has in it, at least
 FIRST = 2  # operations of a turn that do not count, at least; and a tenth of those that do
-FEWEST_ROUNDS, ROUNDS, MOST_ROUNDS = 5, 10, 25  # turns of each entry; ROUNDS is aimed at
+FEWEST_ROUNDS, ROUNDS, MOST_ROUNDS = 3, 10, 25  # turns of each entry; ROUNDS is aimed at
 
 
 NONE = -1

@@ -34,7 +34,7 @@ def test_a_name_is_unique_in_all_folders_of_the_catalogue() -> None:
 def test_the_quick_campaign_is_what_the_paper_task_promises() -> None:
     quick = spec.load("quick")
     assert quick.launches.environments == (BARE_HOST, USERLAND, DOCKER)
-    assert quick.launches.blocks == 12
+    assert quick.launches.blocks == 10
     assert quick.launches.aa_pair
     assert quick.factors.sizes[0] == 2**10
     assert quick.factors.sizes[-1] == 2**22

@@ -134,7 +134,7 @@ def test_a_cell_ends_early_where_all_medians_are_known_and_at_the_cap(
     others: tuple[str, ...], fewest: int
 ) -> None:
     long = Measurement(time_cap=10, min_iterations=10, max_iterations=10**6)
-    short = Measurement(time_cap=1e-9, min_iterations=5, max_iterations=10**6)
+    short = Measurement(time_cap=1e-9, min_iterations=turns.FEWEST_ROUNDS, max_iterations=10**6)
     for answer, asked in ((Answer(1e-3, narrow=True), long), (USUAL, short)):
         seen = conducted(dict.fromkeys(("a", *others), answer), asked=asked)
         assert Counter(seen.of(Action.TURN, 0)) == dict.fromkeys(("a", *others), fewest)
