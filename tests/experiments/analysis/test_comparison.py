@@ -134,7 +134,7 @@ def test_images_and_settings_of_the_experiment_are_among_what_differs() -> None:
         campaign("a", cells(1e-5), header={"experiment": experiment}),
     )
     assert ("containers.docker.openmpi.image", "sha256:1", "not recorded") in shown(found)
-    assert ("experiment.launches.blocks", "12", "7") in shown(found)
+    assert ("experiment.launches.blocks", "10", "7") in shown(found)
 
 
 def test_what_varies_within_a_campaign_is_reported_by_mpi_or_arm() -> None:

@@ -25,6 +25,7 @@ from experiments.model.launch import Launch
 from experiments.results import store
 from experiments.results.store import ResultsError
 from experiments.schedule.blocks import schedule
+from experiments.schedule.turns import FEWEST_ROUNDS
 from tests.experiments.bench.processes import ROOT, interrupted, started
 from tests.left import nothing_left
 from tests.sharing import MadeOnce
@@ -81,7 +82,9 @@ def test_every_sample_and_the_machine_are_stored(measured: tuple[Path, str]) -> 
         others = {"pickle"} if (operation, form) == ("allreduce", "plain") else set()
         assert contenders == {"direct", "direct-again", "mpi"} | others
     turns = bench.cells.groupby(["block", "contest"])["turns"].agg(lambda each: set(map(len, each)))
-    assert all(len(each) == 1 and min(each) >= 5 for each in turns), "in turns with each other"
+    assert all(len(each) == 1 and min(each) >= FEWEST_ROUNDS for each in turns), (
+        "in turns with each other"
+    )
     launch = store.read_launch(folder, "0000-openmpi")
     samples = store.read_samples(folder / "launches" / "0000-openmpi.npz")
     for cell in launch["cells"]:

@@ -22,6 +22,7 @@ from experiments.model.launch import Cell, Launch
 from experiments.provision import passthrough
 from experiments.provision.wheels import mpi
 from experiments.results import store
+from experiments.schedule.turns import FEWEST_ROUNDS
 from tests.experiments.execution.instant import ME, host_and_docker
 from tests.experiments.running import running
 
@@ -88,9 +89,9 @@ def test_all_arms_measure_the_same_cells_in_as_many_turns_and_sleep_in_between(
 
 
 def shape(cell: dict[str, Any], seconds: np.ndarray) -> tuple[object, ...]:
-    """What all arms have in common of a cell of two ranks, which has five full turns or more."""
+    """What all arms have in common of a cell of two ranks, which has only full turns."""
     timed = len(seconds) - cell["warmup"]
-    assert timed % cell["turn"] == 0 and timed // cell["turn"] >= 5
+    assert timed % cell["turn"] == 0 and timed // cell["turn"] >= FEWEST_ROUNDS
     assert (seconds > 0).all() and seconds.shape[1] == 2
     return cell["operation"], cell["bytes"], cell["group"], cell["turn"], len(seconds)
 
