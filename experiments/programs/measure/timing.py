@@ -160,7 +160,7 @@ class Timer:
         )
 
     def _batch(self, count: int, between: int = 0) -> Batch:
-        """Time every interval of which `between` others came before; rank 0 gathers them."""
+        """Time `count` intervals, each after `between` others like it; rank 0 gathers them."""
         clock, prepare, gate, comm = CLOCK, self._prepare, self.gate, self._comm
         first, repeat, every = self._done, range(self._group), 1 + between
         begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)

@@ -44,10 +44,8 @@ HANDED = 0.5  # of the programs without interrupts, which come to the main threa
 LARGE = 0.03  # of the calls move a MiB or more
 MANY = 96  # communicators with operations in flight at the same time
 MOST = 128  # operations in flight on them
-OFTEN = (
-    0.4  # of the programs of odd seeds may have so many: they take a second. Afterwards the core
-)
-# seldom looks for requests that are left, so even seeds have none
+OFTEN = 0.4  # of the programs of odd seeds may have so many: they take a second
+"""The core seldom looks for requests that are left after that, so even seeds have none."""
 STALL = (0.005, 0.05)  # seconds of stalls in page faults
 EARLY = ("Bcast", "Gather", "Scatter", "Reduce", "Allreduce", "Scan")
 """Calls that a rank may complete while others are in them."""
@@ -56,7 +54,7 @@ IN_STEPS = ("Allreduce", "Reduce_scatter_block", "Scan", "Allgather", "Alltoall"
 LAST_STALL = (0.02, 0.2)  # the same in the last call on a communicator
 SMALL_ENTRIES = (1, 3, 8, 24, 4096)
 LARGE_ENTRIES = (65536 + 8, (1 << 18) + 8, 1 << 19, 600_000, (1 << 20) + 8, (4 << 20) + 8)
-SWITCHES = (0.005, 0.00001)  # seconds until Python lets another thread run: its own, and few
+SWITCHES = (0.005, 0.00001)  # seconds until Python lets another thread run
 FAR = str(2**40)
 LOCAL = ("dropped", "errors")
 """Features that leave a communicator without the other ranks."""
