@@ -11,7 +11,7 @@ from commands.flags import whole_number
 from commands.folders import new_figures, new_results, writable
 from commands.stored import draw
 from experiments.bench import question
-from experiments.bench.tune import question as tune_question
+from experiments.bench import tune_schedule as tune_question
 from experiments.console.stages import Stages
 from experiments.provision import passthrough
 
@@ -56,7 +56,7 @@ def tune(flags: Mapping[str, Any], json: bool) -> None:
     Args:
         flags: values by flag; those that are not SHARED are refused.
     """
-    from experiments.bench.tune import command
+    from experiments.bench import tune as command
 
     count = whole_number("blocks", flags["blocks"], 1)
     refused = {f"--{flag}": value for flag, value in flags.items() if flag not in SHARED}

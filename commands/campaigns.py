@@ -13,12 +13,12 @@ from experiments.catalogue import spec
 from experiments.cluster import allocation, sites
 from experiments.console.output import print_text
 from experiments.console.stages import Stages
-from experiments.execution import campaign, campaign_file, overview
-from experiments.execution.campaign_file import Request
+from experiments.driver import campaign, campaign_file, overview
+from experiments.driver.campaign_file import Request
 from experiments.model.environment import CLUSTER
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
-from experiments.provision.packages import system
+from experiments.provision import system
 
 
 def paper(yes: bool, out: str, figures: str) -> None:

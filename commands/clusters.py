@@ -14,16 +14,15 @@ from experiments.cluster.script import Job, limit, minutes, script
 from experiments.cluster.sites import Site
 from experiments.console.output import print_text
 from experiments.console.stages import Stages
-from experiments.environments.cluster import slurm
-from experiments.execution import backends, campaign, campaign_file, inventory
-from experiments.execution.backends import Backends
-from experiments.execution.campaign_file import Campaign, Request
-from experiments.execution.cleanup import reaper
+from experiments.driver import backends, campaign, campaign_file, inventory, reaper
+from experiments.driver.backends import Backends
+from experiments.driver.campaign_file import Campaign, Request
+from experiments.environments import slurm
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
 from experiments.processes import folder_lock, ownership
-from experiments.provision.images.image import PREFIX
+from experiments.provision.image import PREFIX
 from experiments.results import store
 
 

@@ -10,14 +10,13 @@ from invoke.exceptions import Exit
 
 from commands.flags import check_choice, whole_number
 from experiments.console.output import print_text
-from experiments.emulation.hosts import lasting
-from experiments.emulation.hosts.plan import Plan
-from experiments.environments.cluster.hosts import dealt
+from experiments.emulation import lasting
+from experiments.emulation.host_plan import Plan
+from experiments.environments.hosts import dealt
 from experiments.environments.process import Process
 from experiments.model.environment import MPIS, RATE
 from experiments.model.errors import ExperimentsError
-from experiments.provision import passthrough
-from experiments.provision.wheels import mpi as mpi_provision
+from experiments.provision import mpi_wheels, passthrough
 
 DEFAULTS = {"rate": RATE, "mpi": MPIS[0], "name": "default"}
 """Defaults of the flags that are not empty by default."""
@@ -58,7 +57,7 @@ def _job(line: str, ranks: str, mpi: str, name: str) -> int:
         raise ExperimentsError("what is to run? ./inv hosts job --line 'python program.py'")
     found = lasting.named(name)
     places = dealt(found.names, whole_number("ranks", ranks, 1) or len(found.names))
-    prefix = mpi_provision.ensure(mpi, print_text)
+    prefix = mpi_wheels.ensure(mpi, print_text)
     program = ["env", f"--chdir={Path.cwd()}", *shlex.split(line)]
     return lasting.run(found.mpi(mpi, prefix, places, passthrough.cores(), program))
 

@@ -4,11 +4,10 @@ from invoke.exceptions import Exit
 
 from commands.flags import check_choice
 from experiments.console.stages import Stages
-from experiments.emulation import description, verdict
-from experiments.guests import command
+from experiments.emulation import description, guest_command, verdict
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
-from experiments.provision.packages import system
+from experiments.provision import system
 
 
 def vm(machine: str, check: bool, line: str, mpi: str, base: str, yes: bool) -> None:
@@ -21,7 +20,7 @@ def vm(machine: str, check: bool, line: str, mpi: str, base: str, yes: bool) -> 
             raise ExperimentsError(
                 "--check and --line need --machine; ./inv vm lists what there is"
             )
-        print(command.machines(), end="")
+        print(guest_command.machines(), end="")
         return
     described = description.load(machine)  # before the installation, which takes minutes
     stages = Stages()
@@ -29,15 +28,15 @@ def vm(machine: str, check: bool, line: str, mpi: str, base: str, yes: bool) -> 
     if lacking:
         stages.say(lacking)
     if check:
-        found = command.check(machine, mpi, base, stages)
+        found = guest_command.check(machine, mpi, base, stages)
         print(verdict.to_table(found), end="")
         if not all(row.ok for row in found):
             raise ExperimentsError(f"{described.name} is not what its description says")
         return
     code = (
-        command.run(machine, line, mpi, base, stages)
+        guest_command.run(machine, line, mpi, base, stages)
         if line
-        else command.shell(machine, mpi, base, stages)
+        else guest_command.shell(machine, mpi, base, stages)
     )
     if code:
         raise Exit(code=code)

@@ -15,7 +15,7 @@ BENCH = ".json.xz"
 
 def model(results: str | None, out: str, what_if: str, network: str, nodes: str) -> None:
     """Fit, judge and draw; print the tables and the files."""
-    from experiments.analysis.cost import whatif
+    from experiments.analysis import whatif
 
     machines = _named("what-if", what_if, whatif.MACHINES)
     networks = _named("network", network, whatif.NETWORKS)
@@ -36,10 +36,10 @@ def _named(flag: str, value: str, names: tuple[str, ...]) -> tuple[str, ...]:
 def _model(
     source: Path, out: Path, machines: Sequence[str], networks: Sequence[str], most: int
 ) -> None:
-    from experiments.analysis.cost import links, whatif
-    from experiments.analysis.cost.evaluation import evaluate
-    from experiments.analysis.cost.measured import CannotModel, of_bench, of_campaign
-    from experiments.analysis.cost.steps import steps
+    from experiments.analysis import cost_of_links, whatif
+    from experiments.analysis.cost_cells import CannotModel, of_bench, of_campaign
+    from experiments.analysis.cost_evaluation import evaluate
+    from experiments.analysis.modelled_steps import steps
     from experiments.analysis.reading import load
     from plots import draw
     from plots.layout.figure_layout import Drawing, Skipped
@@ -52,13 +52,13 @@ def _model(
             found = evaluate(of_bench(str(source), stored_bench.load(source)))
         else:
             campaign = load(source)
-            between = links.are_in(campaign)
+            between = cost_of_links.are_in(campaign)
             if between and (machines, networks) != (whatif.MACHINES, whatif.NETWORKS):
                 raise CannotModel(
                     f"{source} has allreduces between hosts: their models know no memory and no "
                     "links but their own; drop --what-if and --network"
                 )
-            found = evaluate(links.of_links(campaign) if between else of_campaign(campaign))
+            found = evaluate(cost_of_links.of_links(campaign) if between else of_campaign(campaign))
             predicted = steps(campaign, found)
             tables = [] if predicted.empty else [cost_models.steps(predicted)]
         tables = [cost_models.parameters(found), cost_models.errors(found), *tables]

@@ -5,13 +5,12 @@ from pathlib import Path
 from commands.flags import check_choice
 from experiments.console.output import print_text
 from experiments.console.stages import Stages
+from experiments.doctor import report
 from experiments.model import environment, quantities
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
-from experiments.provision import passthrough, podman, test_runner
-from experiments.provision.doctor import report
-from experiments.provision.engines import engine as docker
-from experiments.provision.images import image, seccomp
+from experiments.provision import engine as docker
+from experiments.provision import image, passthrough, podman, seccomp, test_runner
 
 
 def test(marks: str, rare: bool) -> None:

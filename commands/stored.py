@@ -74,7 +74,7 @@ def report(results: str | None, out: str) -> None:
 
 def archive(results: str | None, out: str, data_only: bool) -> None:
     """Pack a campaign into one file; print its digest and path."""
-    from experiments.provision.images.image import in_history
+    from experiments.provision.image import in_history
 
     folder = Path(results) if results else newest()
     target = archives.target(folder, Path(out) if out else None)

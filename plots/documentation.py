@@ -15,15 +15,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.cost import links, whatif
-from experiments.analysis.cost.evaluation import Evaluation, evaluate
-from experiments.analysis.cost.measured import of_bench
-from experiments.analysis.findings.campaign import BASELINE, OURS, Findings, find
-from experiments.analysis.findings.selection import at, in_order, rows
-from experiments.analysis.findings.steps import STEPS
+from experiments.analysis import cost_of_links, whatif
+from experiments.analysis.container_steps import STEPS
+from experiments.analysis.cost_cells import of_bench
+from experiments.analysis.cost_evaluation import Evaluation, evaluate
+from experiments.analysis.findings import BASELINE, OURS, Findings, find
 from experiments.analysis.reading import load
-from experiments.execution import overview
-from experiments.execution.forecast import Host
+from experiments.analysis.selection import at, in_order, rows
+from experiments.driver import overview
+from experiments.driver.forecast import Host
 from experiments.model.arms import HOST
 from experiments.model.quantities import NOTHING, counted, ratio_text, seconds_text
 from experiments.results.unarchive import opened
@@ -36,7 +36,7 @@ from plots.draw import (
     link_drawings,
     write,
 )
-from plots.figures.models import what_if
+from plots.figures import what_if
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.labels import (
     MPIS,
@@ -94,8 +94,8 @@ def refresh(root: Path) -> list[Path]:
         parts |= _parts(name, MEASURED, found)
         shown = [each for each in TOPICS if any((root / "docs").rglob(f"{name}-{each}*.svg"))]
         written += _shown(root, name, partial(drawings, found, topics=shown))
-        if links.are_in(campaign):
-            models = evaluate(links.of_links(campaign))
+        if cost_of_links.are_in(campaign):
+            models = evaluate(cost_of_links.of_links(campaign))
             parts |= _parts(name, OF_MODELS, models)
             written += _shown(root, name, partial(link_drawings, models, whatif.MOST_NODES))
     for path in sorted((root / DATA).glob("*.json.xz")):

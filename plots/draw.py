@@ -9,21 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.cost.evaluation import Evaluation
-from experiments.analysis.findings.campaign import Findings, find
+from experiments.analysis.cost_evaluation import Evaluation
+from experiments.analysis.findings import Findings, find
 from experiments.analysis.reading import Campaign, load
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import MPIS_ARE_ARMS
-from experiments.processes.whole_file import whole_file
+from experiments.processes.files import whole_file
+from plots.figures import what_if
 from plots.figures.baselines import baselines
 from plots.figures.bench import contest
 from plots.figures.chain import chain
 from plots.figures.container import container
 from plots.figures.drift import drift
+from plots.figures.fitted import fitted
+from plots.figures.hosts import more_hosts
 from plots.figures.map import placement_map
-from plots.figures.models import what_if
-from plots.figures.models.fitted import fitted
-from plots.figures.models.hosts import more_hosts
 from plots.figures.placement import placement
 from plots.figures.speedup import speedup
 from plots.figures.systems import others, systems

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from experiments.model.checkout import ROOT
-from experiments.processes.captured import captured
+from experiments.processes.executables import captured
 from plots.draw import PlotsError
 
 FROM_ROOT = {

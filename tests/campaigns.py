@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.analysis.findings.campaign import Findings, from_cells
+from experiments.analysis.findings import Findings, from_cells
 from experiments.analysis.reading import COLUMNS
+from experiments.baselines.launches import COUNTERPARTS, measures
 from experiments.catalogue import spec
 from experiments.model.arms import named
 from experiments.model.environment import BARE_HOST
 from experiments.model.launch import Cell, Launch
-from experiments.programs.baselines.launches import COUNTERPARTS, measures
 from experiments.schedule.blocks import schedule
 from tests.launched import make_launch
 from tests.stored_launches import begin, finish

@@ -13,18 +13,18 @@ import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from experiments.emulation.hosts.hosts import Hosts, up
-from experiments.emulation.hosts.keepers import HostsRefused
-from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.emulation.emulated_hosts import Hosts, up
+from experiments.emulation.keepers import HostsRefused
+from experiments.environments.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.jobs.execute import execute
 from experiments.processes import tracking
+from experiments.provision import mpi_wheels as mpi_provision
 from experiments.provision import passthrough
-from experiments.provision.wheels import mpi as mpi_provision
 from tests.starting import MakeHosts, Ranks, Start
 
-GUESTS, VISITS = "tests/experiments/guests/", "tests/experiments/guests/in_guest/"
-STOPPED = "tests/experiments/guests/test_stopped_campaign.py"
+GUESTS, VISITS = "tests/experiments/emulation/", "tests/experiments/emulation/in_guest/"
+STOPPED = "tests/experiments/emulation/test_stopped_campaign.py"
 CLUSTER = "tests/experiments/cluster/"
 CORE = "tests/native/"
 SANITIZED = tuple(

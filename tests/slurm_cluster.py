@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.emulation.hosts.hosts import Hosts, up
-from experiments.environments.mpi.mpiexec import outside_jobs
+from experiments.emulation.emulated_hosts import Hosts, up
+from experiments.environments.mpiexec import outside_jobs
 from experiments.model.checkout import ROOT
 from experiments.processes import executables
 from tests.tiny_campaign import tiny

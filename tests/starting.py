@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from experiments.emulation.hosts.hosts import Hosts
+from experiments.emulation.emulated_hosts import Hosts
 
 
 @dataclass(frozen=True)

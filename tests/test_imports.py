@@ -17,8 +17,9 @@ STOREYS = ("hbmcomm", "experiments", "plots", "commands", "tasks", "setup")
 ORDER = {
     "hbmcomm": "errors quantities typed_json authentication _native memory collectives options "
     "allocation derived communicator torch training costmodel __main__",
-    "experiments": "model catalogue console processes schedule environments programs results "
-    "analysis emulation cluster provision jobs guests execution bench",
+    "experiments": "model catalogue console processes schedule environments machine measure "
+    "implementations programs baselines results analysis cluster provision jobs emulation doctor "
+    "driver bench",
     "plots": "layout tables figures glossary draw text html site reproduce documentation",
     "commands": "exits flags folders stored models clusters campaigns benches machines hosts "
     "project tasks",
@@ -30,10 +31,10 @@ RANK_PROGRAMS = (
     "experiments.programs.harness",
     "experiments.programs.on_a_node",
     "experiments.cluster.pods",
-    "experiments.programs.baselines.run",
-    "experiments.programs.external.run",
-    "experiments.programs.external.probe",
-    "experiments.programs.workloads.daso_seeds",
+    "experiments.baselines.run",
+    "experiments.programs.imb_run",
+    "experiments.programs.imb_probe",
+    "experiments.implementations.daso_seeds",
 )
 """What mpiexec starts, and a launcher pod; the image has numpy, mpi4py and cffi alone."""
 
@@ -123,7 +124,7 @@ def test_no_rooms_import_each_other_in_a_circle() -> None:
     for module, others in imports().items():
         rooms.setdefault(room(module), set()).update(map(room, others))
     graph = {one: others - {one} for one, others in rooms.items()}
-    assert {"experiments.guests", "experiments.emulation", "tasks"} <= graph.keys()
+    assert {"experiments.emulation", "tasks"} <= graph.keys()
     assert circle(graph) == []
 
 
@@ -175,7 +176,7 @@ def test_what_shows_a_stored_campaign_starts_no_program() -> None:
     ]
     assert len(readers) > 80
     found = {module for module in readers if _packages(modules()[module]) & starting}
-    starters = {"experiments.processes.captured", "experiments.processes.background"}
+    starters = {"experiments.processes.executables"}
     assert found | {module for module in readers if imports()[module] & starters} == set()
 
 

@@ -19,7 +19,7 @@ LOADERS = ("torch.load", "torch.jit.load")
 
 REASONS = {
     (
-        "experiments/programs/baselines/processes.py",
+        "experiments/baselines/processes.py",
         "multiprocessing.connection",
     ): "its wait() alone: for the ends of children that it has started",
 }

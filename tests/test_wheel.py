@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from experiments.model.checkout import ROOT
-from experiments.provision.packages import distro_releases
-from experiments.provision.wheels import wheelhouse
-from experiments.provision.wheels.wheelhouse import Wheelhouse
+from experiments.provision import distro_releases, wheelhouse
+from experiments.provision.wheelhouse import Wheelhouse
 from tests.starting import Start
 
 PROGRAM = """

@@ -20,7 +20,7 @@ from experiments.provision import site_python
 ROOT = Path(__file__).parents[1]
 SOURCES = ("hbmcomm", "experiments", "plots", "commands")
 REASONS = {
-    "experiments/execution/cleanup/watchdog.py": "it is started in the checkout",
+    "experiments/driver/watchdog.py": "it is started in the checkout",
     "experiments/provision/test_runner.py": "it is started in the checkout, and finds tests there",
 }
 """Why a file may start Python without -P."""

@@ -22,7 +22,7 @@ from experiments.analysis.statistics import FACTORS
 from experiments.model.contender_names import PLAIN
 from experiments.model.errors import ExperimentsError
 from experiments.model.lower_bound import COPY
-from experiments.processes.whole_file import whole_file
+from experiments.processes.files import whole_file
 from experiments.results import recorded, store
 
 FORMATS = ("osu", "csv", "parquet")

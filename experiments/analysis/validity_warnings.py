@@ -13,8 +13,8 @@ from experiments.analysis import disturbed, left_out
 from experiments.analysis.disturbed import Launches
 from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.statistics import CLAIM_BLOCKS, CONTAINER, FACTORS, least_p
+from experiments.baselines.launches import COUNTERPART
 from experiments.model.quantities import counted
-from experiments.programs.baselines.launches import COUNTERPART
 from experiments.results import recorded
 
 MOST_AWAKE = 0.005  # of a CPU, that a rank may use while another launch is being measured

@@ -8,8 +8,8 @@ from experiments.analysis.reading import Campaign, load
 from experiments.bench import compare, other_build, table
 from experiments.console.output import to_stdout
 from experiments.console.stages import Stages
-from experiments.execution import campaign
-from experiments.execution.campaign_file import Request
+from experiments.driver import campaign
+from experiments.driver.campaign_file import Request
 from experiments.model.contender_names import OTHER_PACKAGE
 from experiments.model.experiment import MPIS_ARE_ARMS, Experiment
 from experiments.results import store

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.findings.selection import json_records, json_value
 from experiments.analysis.ratios import Floors, floors_of, jointly, paired_ratio, verdicts
 from experiments.analysis.reading import Campaign
+from experiments.analysis.selection import json_records, json_value
 from experiments.analysis.statistics import Verdict, median_interval
 from experiments.model.contender_names import AGAIN, DIRECT, MPI_ITSELF, OTHER_BUILD, PEERS
 from experiments.model.environment import MPIS

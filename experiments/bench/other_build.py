@@ -15,9 +15,9 @@ from experiments.model.checkout import OTHER_BUILDS
 from experiments.model.errors import ExperimentsError
 from experiments.model.validation import toml
 from experiments.processes import scratch
-from experiments.processes.captured import captured
-from experiments.processes.digest import digest
-from experiments.provision.images import image
+from experiments.processes.executables import captured
+from experiments.processes.files import digest
+from experiments.provision import image
 
 PACKAGE = "hbmcomm"
 MAKING = ("setup.py", "pyproject.toml", "README.md", "LICENSE")

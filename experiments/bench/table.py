@@ -14,9 +14,9 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from experiments.analysis.findings.selection import rows
 from experiments.analysis.ratios import LEAST_CELLS
 from experiments.analysis.reading import Campaign
+from experiments.analysis.selection import rows
 from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, short_of_claim
 from experiments.bench.compare import (
     SLOWER,

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from experiments.processes import executables
-from experiments.processes.captured import captured
+from experiments.processes.executables import captured
 
 Address = tuple[str, int]
 

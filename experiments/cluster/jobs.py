@@ -9,7 +9,7 @@ from experiments.cluster.states import GONE, State, described, waiting
 from experiments.model import plain_file
 from experiments.model.errors import ExperimentsError
 from experiments.processes import executables
-from experiments.processes.captured import Ended, captured
+from experiments.processes.executables import Ended, captured
 
 LOOK = 0.5  # seconds between two looks at a job's log
 ASK, ASK_LATER, SHARE = 1.0, 15.0, 0.1

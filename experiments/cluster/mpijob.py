@@ -16,7 +16,7 @@ from jinja2 import StrictUndefined, Template
 
 from experiments.cluster import pods
 from experiments.environments.host import MODULE
-from experiments.environments.mpi.mpiexec import across
+from experiments.environments.mpiexec import across
 from experiments.environments.profiles import CONTAINER_USER, shared_memory
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import Launch

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import hbmcomm
 from experiments.emulation import memkind_alone, numa_maps
 from experiments.emulation.question import FOUND, KINDS
-from experiments.processes.background import die_with_parent
+from experiments.processes.executables import die_with_parent
 from experiments.programs import rank_process
 
 Answer = dict[str, Any]

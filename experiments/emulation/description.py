@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from experiments.emulation.machine import Description, Found, Machine, Node
+from experiments.environments import profiles
+from experiments.environments.profiles import CONTAINER_USER
 from experiments.model.environment import MACHINES, machine_names
 from experiments.model.errors import SpecError, unknown
 from experiments.model.validation import read, toml
+
+GUEST_MEMLOCK = 8 * 2**20  # bytes: Linux's default since 5.16 (MLOCK_LIMIT)
 
 MOST_CPUS, MOST_NODES = 255, 16
 """CPUs: what q35 has without remapped interrupts. Nodes: what a check has pages for."""
@@ -148,3 +152,18 @@ def _check_found(machine: Description, found: Found, online: bool, place: str) -
             f"{place}: memkind finds nodes {list(found.memkind)} and hbmcomm {list(found.hbm)}; "
             "say in memkind_differs why they differ, and only where they do"
         )
+
+
+def emulated(described: Description) -> profiles.Machine:
+    """All of an emulated machine as it comes up, to an ordinary user of its guest.
+
+    Its kernel's own limit of locked memory holds there: nothing in the guest sets another.
+    """
+    return profiles.Machine(
+        cpus=",".join(str(cpu) for node in described.nodes for cpu in node.cpus),
+        mems=",".join(str(node.id) for node in described.nodes if node.memory_bytes),
+        dax=tuple(f"/dev/{device.name}" for device in described.dax),
+        uid=CONTAINER_USER,
+        gid=CONTAINER_USER,
+        memlock=GUEST_MEMLOCK,
+    )

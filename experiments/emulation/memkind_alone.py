@@ -11,7 +11,7 @@ from typing import Any
 
 from experiments.emulation import numa_maps, question
 from experiments.emulation.question import PAGE
-from experiments.processes.captured import captured
+from experiments.processes.executables import captured
 
 LIBRARY = "libmemkind.so.0"
 KINDS = (*question.KINDS, "highest_bandwidth_local")

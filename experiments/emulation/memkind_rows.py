@@ -11,8 +11,29 @@ from experiments.emulation import placement_check
 from experiments.emulation.machine import MIB, Description, Found, Node
 from experiments.emulation.placement_check import numbers
 from experiments.emulation.question import HBW_KINDS, KINDS
-from experiments.emulation.rows import Row, by_node, same
-from experiments.programs.machine.facts import parse_list
+from experiments.machine.facts import parse_list
+
+
+@dataclass(frozen=True)
+class Row:
+    """One expectation and what was found; why, where the expectation is not the obvious one."""
+
+    what: str
+    expected: str
+    found: str
+    ok: bool
+    why: str = ""
+
+
+def same(what: str, expected: str, found: str) -> Row:
+    """A row that is right if both texts are equal."""
+    return Row(what, expected, found, expected == found)
+
+
+def by_node(values: Mapping[int, object]) -> str:
+    """ "0: 2048; 1: 512"."""
+    return "; ".join(f"{node}: {value}" for node, value in sorted(values.items()))
+
 
 THRESHOLD = 204800 * MIB
 """bytes/s from which memory is high-bandwidth to memkind (its MEMKIND_HBW_THRESHOLD)."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.emulation.machine import MIB, Description, Processor
+from experiments.provision.system import QEMU
 
-PROGRAM = "qemu-system-x86_64"
+PROGRAM = QEMU.file
 VENDOR = "hbmcomm"
 """The manufacturer in the guest's SMBIOS, by which programs recognise the guest."""
 AGENT_PORT = "org.qemu.guest_agent.0"

@@ -10,9 +10,9 @@ from rich.text import Text
 from experiments.console.output import printed
 from experiments.emulation import memkind_rows, placement_check
 from experiments.emulation.machine import MIB, Description, Found, Node
+from experiments.emulation.memkind_rows import Row, by_node, same
 from experiments.emulation.placement_check import Pages, Promise, numbers, together
 from experiments.emulation.question import HBW_KINDS, KINDS, PAGE, nbytes
-from experiments.emulation.rows import Row, by_node, same
 
 LEAST_MEMORY = 0.8
 """Least share of a node's memory; the kernel keeps some, much of a small node with CPUs."""

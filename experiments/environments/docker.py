@@ -12,7 +12,7 @@ from pathlib import Path
 
 from experiments.environments import enter, profiles
 from experiments.environments.host import MODULE
-from experiments.environments.mpi.mpiexec import across, mpiexec, of_a_host
+from experiments.environments.mpiexec import across, mpiexec, of_a_host
 from experiments.environments.process import Container, Job, Process
 from experiments.environments.profiles import Machine
 from experiments.model.launch import Launch

@@ -14,7 +14,7 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import Any, NoReturn
 
-from experiments.environments.namespaces import entering
+from experiments.environments.process import entering
 from experiments.processes import tracking
 
 LAUNCHER = Path(__file__).with_name("enter.sh")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.model import mpi_settings
 from experiments.model.launch import Launch

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from experiments.environments.docker import FOLDER
 from experiments.environments.host import MODULE
-from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.environments.profiles import TMPFS, Machine
 from experiments.model.launch import Launch

@@ -1,7 +1,7 @@
 """An emulated machine: a launch in its guest, as on the host there or in Docker there.
 
 What the command is, host.py and docker.py know; here it is brought into the guest. The driver
-starts, watches and ends it as a process of its own: guests/inside.py is that process.
+starts, watches and ends it as a process of its own: emulation/inside_guest.py is that process.
 """
 
 import shlex
@@ -49,8 +49,8 @@ def inside(agent: Path, folder: Path, words: Sequence[str], *options: str) -> Pr
     Args:
         agent: socket of the guest's agent.
         folder: of this machine; goes to LAUNCHES there, and what the command writes comes back.
-        options: of guests/inside.py.
+        options: of emulation/inside_guest.py.
     """
-    program = (sys.executable, "-P", "-m", "experiments.guests.inside")
+    program = (sys.executable, "-P", "-m", "experiments.emulation.inside_guest")
     where = ("--agent", str(agent), "--folder", str(folder))
     return Process((*program, *where, *options, "--", *words), grace=GRACE)

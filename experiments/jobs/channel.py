@@ -4,17 +4,78 @@ They go by pipes on one machine and by TCP between nodes.
 """
 
 import contextlib
+import errno
+import os
+import select
+import stat
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from experiments.jobs.pipes import Pipes
 from experiments.jobs.sockets import Sockets
+from experiments.measure.lines import ANSWERS, pipe_of, whole_lines
+from experiments.measure.orders import TURN, answers_of, line_of
 from experiments.model import plain_file
-from experiments.programs.measure.orders import TURN, answers_of, line_of
 from experiments.schedule.turns import FIRST, NONE, Action, Answer, Lost, Order
+
+ANSWER_BYTES = 65536
+PRIVATE = 0o600  # a reader takes orders from the rank that they are for
+
+
+class Pipes(contextlib.ExitStack):
+    """Lines to the ranks of a launch and from them; closed with the block."""
+
+    def __init__(self, place: Path, ranks: int) -> None:
+        """Make the pipes in the launch's folder, before the launch is started."""
+        super().__init__()
+        self._paths = [place / pipe_of(rank) for rank in range(ranks)]
+        self._orders: list[int] = []
+        for path in (*self._paths, place / ANSWERS):
+            os.mkfifo(path, PRIVATE)
+        # For writing too: it is then never at its end, whichever rank ends.
+        self._answers = os.open(place / ANSWERS, os.O_RDWR | os.O_NONBLOCK)
+        self.callback(os.close, self._answers)
+        self._part = b""
+
+    def connect(self) -> bool:
+        """Connect the ranks that wait for orders; whether all do.
+
+        Raises:
+            Lost: a rank, to which the folder may belong, has put something else in a pipe's place.
+        """
+        for path in self._paths[len(self._orders) :]:
+            try:
+                pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            except OSError as error:
+                if error.errno == errno.ENXIO:
+                    return False  # no reader yet
+                if not path.parent.exists():  # the user removes the campaign
+                    raise
+                raise Lost(f"was ended, its pipe {path.name} has gone: {error.strerror}") from error
+            self.callback(os.close, pipe)
+            if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
+                raise Lost(f"was ended, its pipe {path.name} is none any more")
+            self._orders.append(pipe)
+        return True
+
+    def send(self, line: str) -> None:
+        """Send a line to all ranks; OSError where one has ended."""
+        for pipe in self._orders:
+            os.write(pipe, line.encode())
+
+    def receive(self, patience: float) -> list[str]:
+        """The lines that ranks have sent, once there are some; none after `patience` seconds.
+
+        Raises:
+            ValueError: a rank sends no lines.
+        """
+        if not select.select([self._answers], [], [], patience)[0]:
+            return []
+        lines, self._part = whole_lines(self._part + os.read(self._answers, ANSWER_BYTES))
+        return lines
+
 
 START_PATIENCE = 180.0  # seconds: buffers of many MiB are filled by ranks that may share CPUs
 TURN_PATIENCE, SLACK = 8.0, 20

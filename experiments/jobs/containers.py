@@ -14,8 +14,8 @@ from experiments.environments.process import Container, Job, Process
 from experiments.jobs.failures import LaunchFailed
 from experiments.jobs.sockets import interfaces
 from experiments.model.errors import ExperimentsError
-from experiments.provision.engines.engine import FAILURES
-from experiments.provision.images import seccomp
+from experiments.provision import seccomp
+from experiments.provision.engine import FAILURES
 
 START_PATIENCE = 20.0  # seconds until a container that was started runs
 POLL = 0.05  # seconds

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import docker
 
-from experiments.environments.mpi.mpiexec import ALLOCATION, outside_jobs
+from experiments.environments.mpiexec import ALLOCATION, outside_jobs
 from experiments.environments.process import Command, Container, Process
 from experiments.jobs import containers
 from experiments.model import plain_file
 from experiments.model.errors import ExperimentsError
-from experiments.processes import background, tracking
-from experiments.provision.engines.engine import FAILURES
+from experiments.processes import executables, tracking
+from experiments.provision.engine import FAILURES
 
 TICK = 0.1  # seconds between two looks
 
@@ -100,14 +100,14 @@ def _process(command: Process, log: Path) -> Iterator[Poll]:
     kept = ALLOCATION if command.in_job else ()
     environment = {**outside_jobs(os.environ, kept), **command.environment, tracking.MARK: mark}
     before = tracking.segments()
-    process, grace = background.start(command.argv, log, environment), command.grace
+    process, grace = executables.start(command.argv, log, environment), command.grace
     try:
         yield process.poll
     except MachineGone:
         grace = 0.0  # a launcher would wait for what is gone
         raise
     finally:
-        background.end(process, grace, os.killpg)
+        executables.end(process, grace, os.killpg)
         tracking.end_marked(mark)
         tracking.remove_job_folder(process.pid)
         tracking.remove_segments(before)  # a launcher may say that all went well

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import Cell
-from experiments.processes import logs
-from experiments.processes.logs import last_lines
+from experiments.processes import files
+from experiments.processes.files import last_lines
 
 DISK_FULL = 2**20  # bytes free below which a failed launch is laid to the disk
 LAST_LINES = 12  # of a failed launch's log that the error message repeats
@@ -59,5 +59,5 @@ def _hidden(log: Path) -> list[str]:
     MPI libraries and launchers have much to say after it.
     """
     last = "\n".join(last_lines(log, LAST_LINES))
-    first = REPORTED.search(logs.text(log))
+    first = REPORTED.search(files.text(log))
     return [first[0], "..."] if first and first[1] not in last else []

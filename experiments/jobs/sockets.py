@@ -21,9 +21,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from experiments.measure.lines import LISTENER, end_with_peer, whole_lines
 from experiments.model.errors import ExperimentsError
-from experiments.processes.whole_file import whole_file
-from experiments.programs.measure.lines import LISTENER, end_with_peer, whole_lines
+from experiments.processes.files import whole_file
 from experiments.schedule.turns import Lost
 from hbmcomm import authentication
 from hbmcomm.authentication import ListenerEnd

@@ -20,7 +20,7 @@ DTYPES = ("float32", "float64", "int32", "int64")
 LOCALITIES = ("local", "remote")
 BUFFERS = ARENA, PRIVATE, NUMPY = "arena", "private", "numpy"
 EXTERNAL = ("IMB", "threads", "multiprocessing")
-"""A benchmark in C, and Python's own means without an MPI (experiments/programs/baselines)."""
+"""A benchmark in C, and Python's own means without an MPI (experiments/baselines)."""
 EXTERNAL_MPI = {"IMB": "impi"}
 """The MPI that an external program is linked with; such a program takes no turns."""
 BINDINGS = PACKED, SPREAD = "packed", "spread"

@@ -1,7 +1,66 @@
-"""Finds programs of the system, also in root's folders that are not on a user's PATH."""
+"""Finds, starts and ends programs; those in the background have a session of their own."""
 
+import contextlib
+import ctypes
 import os
 import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.model import plain_file
+
+Ended = subprocess.CompletedProcess[str]
+
+
+def captured(words: Sequence[str | Path], **how: Any) -> Ended:
+    """Run a command, whatever its exit code; output and errors are kept apart.
+
+    Args:
+        how: further arguments of subprocess.run.
+    """
+    return subprocess.run(words, capture_output=True, text=True, check=False, **how)
+
+
+Process = subprocess.Popen[bytes]
+PR_SET_PDEATHSIG = 1
+KILLED = 10.0  # seconds until a process that was killed is gone
+
+
+def start(words: Sequence[str], log: Path, variables: Mapping[str, str]) -> Process:
+    """Start a command; its output and its errors go to `log`.
+
+    Raises:
+        ExperimentsError: `log` is no plain file.
+    """
+    with plain_file.written(log) as output:
+        return subprocess.Popen(
+            words,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def end(process: Process, patience: float, send: Callable[[int, int], None] = os.kill) -> None:
+    """SIGTERM, and SIGKILL once it has had so many seconds; by `os.killpg` to its whole group."""
+    for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, KILLED)):
+        if process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            send(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+
+
+def die_with_parent() -> None:
+    """Have the kernel end this process when its parent ends, also after an exec."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
 
 ADMINISTRATION = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 

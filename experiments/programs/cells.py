@@ -9,18 +9,18 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
+from experiments.implementations.entrants import Entrants
+from experiments.implementations.trial import Rotation, Trial
+from experiments.machine.facts import Traffic
+from experiments.machine.links import NOTHING, Links
+from experiments.measure import operations, timing
+from experiments.measure.buffers import Pool, Unavailable
+from experiments.measure.lines import Progress
+from experiments.measure.pools import Pools
+from experiments.measure.timing import Timer
 from experiments.model.contender_names import is_ours
 from experiments.model.errors import WrongResult
 from experiments.model.launch import Cell, Launch
-from experiments.programs.contenders.entrants import Entrants
-from experiments.programs.contenders.trial import Rotation, Trial
-from experiments.programs.machine.facts import Traffic
-from experiments.programs.machine.links import NOTHING, Links
-from experiments.programs.measure import operations, timing
-from experiments.programs.measure.buffers import Pool, Unavailable
-from experiments.programs.measure.pools import Pools
-from experiments.programs.measure.progress import Progress
-from experiments.programs.measure.timing import Timer
 from experiments.schedule.footprint import longest_send
 from experiments.schedule.turns import Action, Answer, Order
 

@@ -15,26 +15,17 @@ from typing import Any
 
 from mpi4py import MPI
 
+from experiments.implementations.entrants import Entrants
+from experiments.machine import cgroup, datapath, facts, kernels, links
+from experiments.machine.datapath import report
+from experiments.measure import lines, orders
+from experiments.measure.lines import Progress
+from experiments.measure.pools import Pools
 from experiments.model.launch import Launch
-from experiments.processes.background import die_with_parent
+from experiments.processes.executables import die_with_parent
 from experiments.programs import rank_process
 from experiments.programs.cells import Cells, barriers
-from experiments.programs.contenders.entrants import Entrants
 from experiments.programs.launch_folder import read_launch, write_result
-from experiments.programs.machine import (
-    cgroup,
-    datapath,
-    disturbance,
-    facts,
-    kernels,
-    links,
-    nodes,
-    versions,
-)
-from experiments.programs.machine.mpi_tool_interface import report
-from experiments.programs.measure import lines, orders
-from experiments.programs.measure.pools import Pools
-from experiments.programs.measure.progress import Progress
 from experiments.schedule.turns import Action, Answer, Order, conduct, numbers
 
 
@@ -53,7 +44,7 @@ def main(folder: Path) -> None:
     progress = Progress(folder / "progress" if comm.rank == 0 else None)
     wires = links.Links(comm)
     cells = Cells(comm, launch, pools, entrants, progress, wires)
-    own = measure(comm, launch, cells.carry_out, folder, partial(disturbance.counters, cpu))
+    own = measure(comm, launch, cells.carry_out, folder, partial(cgroup.counters, cpu))
     ranks = comm.gather(own | {"cpu": cpu, "pools": pools.described})
     hosts = {"hosts": found} if (found := wires.described()) else {}
     environment = surroundings(comm, paths)
@@ -104,10 +95,10 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
 def software_and_machine() -> dict[str, Any]:
     """What every result holds of this rank's software and machine."""
     return {
-        "versions": versions.versions(),
-        "hashes": versions.hashes(),
+        "versions": facts.versions(),
+        "hashes": facts.hashes(),
         "machine": facts.machine() | cgroup.limits(),
-        "topology": nodes.nodes(),
+        "topology": facts.nodes(),
     }
 
 
@@ -116,7 +107,7 @@ def measure(
     launch: Launch,
     carry_out: Callable[[Order], Answer],
     folder: Path,
-    counters: Callable[[], disturbance.Counters],
+    counters: Callable[[], cgroup.Counters],
 ) -> dict[str, Any]:
     """Measure every cell in the turns that the driver gives; without a driver rank 0 decides.
 
@@ -127,7 +118,7 @@ def measure(
         What a result holds of this rank: "rank", its number; "asleep", how long it slept between
         the driver's turns, as orders.obey() has it; "disturbance", as disturbance.between() has it.
     """
-    before: disturbance.Counters | None = None
+    before: cgroup.Counters | None = None
 
     def observed(order: Order) -> Answer:
         nonlocal before
@@ -140,7 +131,7 @@ def measure(
     else:
         _conduct_alone(comm, launch, observed)
     after = counters()
-    disturbed = disturbance.between(before or after, after)
+    disturbed = cgroup.between(before or after, after)
     return {"rank": comm.rank, "asleep": asleep, "disturbance": disturbed}
 
 

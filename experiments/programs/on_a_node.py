@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-from experiments.processes.background import die_with_parent
+from experiments.processes.executables import die_with_parent
 
 LOOK = 1.0  # seconds between two looks for the file
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from mpi4py import MPI
 
 import hbmcomm
+from experiments.machine import binding
 from experiments.model.errors import Misplaced, WrongResult
-from experiments.programs.machine import binding
 
 READ_PATIENCE = 2.0  # seconds that a launcher gets to read a rank's last words
 POLL = 0.005  # seconds

@@ -12,16 +12,14 @@ from functools import cache
 from pathlib import Path
 
 import hbmcomm
-from experiments.emulation.machine import Description
 from experiments.environments.profiles import CONTAINER_USER, Machine
+from experiments.machine.facts import parse_list, status
 from experiments.model.errors import Missing
-from experiments.programs.machine.facts import parse_list, status
 
 UNUSED = range(CONTAINER_USER, 61184)
 """Ids that no distribution gives to anyone."""
 SUBORDINATE = (Path("/etc/subuid"), Path("/etc/subgid"))
 """Ids that users may take in their namespaces: NAME:FIRST:COUNT in each line."""
-GUEST_MEMLOCK = 8 * 2**20  # bytes: Linux's default since 5.16 (MLOCK_LIMIT)
 
 
 def cores() -> int:
@@ -95,21 +93,6 @@ def machine() -> Machine:
         gid=gid,
         memlock=resource.getrlimit(resource.RLIMIT_MEMLOCK)[1],
         groups=groups(dax, gid),
-    )
-
-
-def emulated(described: Description) -> Machine:
-    """All of an emulated machine as it comes up, to an ordinary user of its guest.
-
-    Its kernel's own limit of locked memory holds there: nothing in the guest sets another.
-    """
-    return Machine(
-        cpus=",".join(str(cpu) for node in described.nodes for cpu in node.cpus),
-        mems=",".join(str(node.id) for node in described.nodes if node.memory_bytes),
-        dax=tuple(f"/dev/{device.name}" for device in described.dax),
-        uid=CONTAINER_USER,
-        gid=CONTAINER_USER,
-        memlock=GUEST_MEMLOCK,
     )
 
 

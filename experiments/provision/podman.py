@@ -14,15 +14,14 @@ from typing import Any
 import docker
 from docker.errors import ImageNotFound
 
+from experiments.machine.facts import status
 from experiments.model.checkout import BUILD
 from experiments.processes import executables
-from experiments.processes.background import Process
-from experiments.programs.machine.facts import status
-from experiments.provision.engines import dockerd, engine
-from experiments.provision.engines.engine import EngineMissing
-from experiments.provision.images import base_image, image
-from experiments.provision.images.image import Image
-from experiments.provision.packages.system import as_root
+from experiments.processes.executables import Process
+from experiments.provision import base_image, dockerd, engine, image
+from experiments.provision.engine import EngineMissing
+from experiments.provision.image import Image
+from experiments.provision.system import as_root
 
 LOG = BUILD / "podman.log"
 START_PATIENCE = 20.0  # seconds until a service that starts must answer

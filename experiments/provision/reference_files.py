@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.environments.host import over_copies
-from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.processes import scratch
-from experiments.processes.captured import Ended, captured
+from experiments.processes.executables import Ended, captured
 
 PROGRAM = "experiments.programs.mapped_files"
 FOLDER = "copies"

@@ -12,8 +12,8 @@ from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
 from experiments.processes import executables
-from experiments.processes.captured import captured
-from experiments.provision.wheels import mpi
+from experiments.processes.executables import captured
+from experiments.provision import mpi_wheels
 
 VENDORS = {"Open MPI": "openmpi", "MPICH": "mpich", "Intel MPI": "impi"}
 """MPIs by the vendor that mpi4py names."""
@@ -23,7 +23,7 @@ PROBE = """
 import json, mpi4py
 mpi4py.rc.initialize = False
 from mpi4py import MPI
-from experiments.programs.machine import versions
+from experiments.machine import versions
 print(json.dumps({"vendor": MPI.get_vendor()[0], "versions": versions.versions()}))
 """
 PATIENCE = 120.0  # seconds; file systems of clusters are slow to start Python
@@ -62,7 +62,7 @@ def ready(folder: Path, experiment: Experiment, say: Callable[[str], None]) -> S
         )
     containers = [str(each) for each in asked.environments if each.is_container]
     if containers:
-        ours = ask(mpi.ensure(found.flavour, say))  # from the wheels that an image has
+        ours = ask(mpi_wheels.ensure(found.flavour, say))  # from the wheels that an image has
         _refuse_others(folder, found, ours, containers)
     return found
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
-from experiments.provision.wheels import mpi
+from experiments.provision import mpi_wheels
 
 ALONE = "container or alone"
 """The marks of tests that run one after the other, in two groups beside each other."""
@@ -102,7 +102,7 @@ def ensure_tools(root: Path = ROOT) -> None:
     Raises:
         ExperimentsError: pip could not install them.
     """
-    wanted = mpi.pins(root)
+    wanted = mpi_wheels.pins(root)
     stamp = Path(sys.prefix) / STAMP
     if stamp.is_file() and stamp.read_text(encoding="ascii") == wanted:
         return
@@ -116,7 +116,7 @@ def ensure_tools(root: Path = ROOT) -> None:
 
 def ensure_torch(root: Path = ROOT) -> None:
     """torch for CPUs, pinned, tried once; without it, one line says that its tests are skipped."""
-    wanted = mpi.pins(root)
+    wanted = mpi_wheels.pins(root)
     stamp = Path(sys.prefix) / TORCH_STAMP
     if not stamp.is_file() or stamp.read_text(encoding="ascii") != wanted:
         print("installing torch for its tests, where pip can get it", file=sys.stderr)
@@ -132,4 +132,4 @@ def ensure_torch(root: Path = ROOT) -> None:
 
 
 def _install(group: str, root: Path) -> list[str]:
-    return mpi.pip_command(Path(sys.executable), root, "install", "--group", group)
+    return mpi_wheels.pip_command(Path(sys.executable), root, "install", "--group", group)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from experiments.model.checkout import ROOT
-from experiments.processes.whole_file import whole_file
+from experiments.processes.files import whole_file
 from experiments.results import local_names, store, typed
 from experiments.results.store import ResultsError
 from experiments.results.unarchive import PART, SUMS

@@ -7,8 +7,8 @@ places pages by them: that is real. Times there are QEMU's, not the machine's.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from experiments.machine.facts import NOT_EMULATED
 from experiments.model.launch import named
-from experiments.programs.machine.facts import NOT_EMULATED
 
 COLUMN = "emulated_machine"
 """Column of a table of cells: the machine's name and how it was run, or NOT_EMULATED."""

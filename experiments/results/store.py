@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from experiments.model import plain_file
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import FORMAT
-from experiments.processes.whole_file import whole_file
+from experiments.processes.files import whole_file
 from experiments.results import formats, local_names, recorded, typed
 
 PRIVATE = 0o700  # of a launch's folder: its ranks and its driver take orders from files there

@@ -1,6 +1,6 @@
 """How much memory the buffers of a launch take. Pure.
 
-Counts elements of messages; programs/measure/buffers.py allocates them.
+Counts elements of messages; measure/buffers.py allocates them.
 """
 
 import numpy as np

@@ -2,13 +2,13 @@
 
 import pandas as pd
 
-from experiments.analysis.findings.campaign import BASELINE, BASELINES, Findings
-from experiments.analysis.findings.selection import at, in_order, usual
+from experiments.analysis.findings import BASELINE, BASELINES, Findings
+from experiments.analysis.selection import at, in_order, usual
 from experiments.model.arms import HOST
-from plots.figures.panels.facets import Part, parts
-from plots.figures.panels.marks import hollow, points, seconds_axis, size_axis, transport_handles
+from plots.layout.facets import Part, parts
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import OPERATIONS, operation_name, ranks_text, ratios_in_words
+from plots.layout.marks import hollow, points, seconds_axis, size_axis, transport_handles
 from plots.layout.style import ARMS, TRANSPORTS, Look, stroke
 
 NAME = "baselines"

@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from experiments.analysis.findings.selection import at, in_order, rows
 from experiments.analysis.reading import Campaign
+from experiments.analysis.selection import at, in_order, rows
 from experiments.bench.compare import against_peers, other_build, own, tried
 from experiments.model.contender_names import CALLS, DIRECT, FORMS, OTHER_BUILD, SHOWN
 from experiments.model.experiment import NUMPY
@@ -14,7 +14,9 @@ from experiments.model.lower_bound import BARRIER
 from experiments.model.mpi_settings import DEFAULT
 from experiments.model.quantities import ratio_text, seconds_text
 from experiments.results import recorded
-from plots.figures.panels.marks import (
+from plots.layout.figure_layout import Drawing, Page, Skipped, say_instead, sheet
+from plots.layout.labels import bytes_text, mpi_name, ranks_text
+from plots.layout.marks import (
     bound_handle,
     hollow,
     mark_handle,
@@ -23,8 +25,6 @@ from plots.figures.panels.marks import (
     seconds_axis,
     size_axis,
 )
-from plots.layout.figure_layout import Drawing, Page, Skipped, say_instead, sheet
-from plots.layout.labels import bytes_text, mpi_name, ranks_text
 from plots.layout.style import BOUND_LINE, INK, MUTED, PARTIES
 
 BOUND = "bound"  # drawn beside the parties

@@ -1,6 +1,6 @@
 """Figure 5: where a container's cost comes from: a column per step, a row per operation.
 
-experiments.analysis.findings.steps defines the steps; every ratio is of a step's arm over the arm
+experiments.analysis.container_steps defines the steps; every ratio is of a step's arm over the arm
 before it.
 """
 
@@ -13,12 +13,11 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import at, in_order, rows, usual
-from experiments.analysis.findings.steps import FILES, Family, family
+from experiments.analysis.container_steps import FILES, Family, family
+from experiments.analysis.findings import Findings
+from experiments.analysis.selection import at, in_order, rows, usual
 from experiments.model.arms import arm_key, named
 from experiments.model.quantities import percent_text, ratio_text
-from plots.figures.panels.marks import even_ticks, hollow, mark_handle, marks, ratio_axis
 from plots.layout import data_path_text
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import (
@@ -32,6 +31,7 @@ from plots.layout.labels import (
     ratio_and_interval,
     transport_name,
 )
+from plots.layout.marks import even_ticks, hollow, mark_handle, marks, ratio_axis
 from plots.layout.style import BAND, MUTED, PARTIES, Look
 
 NAME = "chain"

@@ -14,15 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from experiments.analysis.findings.campaign import Findings, absent_containers
-from experiments.analysis.findings.selection import at, in_order, rows, usual
+from experiments.analysis.findings import Findings, absent_containers
+from experiments.analysis.selection import at, in_order, rows, usual
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
 from experiments.model.arms import HOST, arm_key, in_container
 from experiments.model.quantities import counted, percent_text
-from plots.figures.panels.container_axis import NEAR, Sight, draw_axes, ends
-from plots.figures.panels.facets import Part, heads, parts
-from plots.figures.panels.marks import hollow, kind_handles, marks
 from plots.layout import confounder_text
+from plots.layout.container_axis import NEAR, Sight, draw_axes, ends
+from plots.layout.facets import Part, heads, parts
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
 from plots.layout.labels import (
     LAYOUTS,
@@ -33,6 +32,7 @@ from plots.layout.labels import (
     ranks_text,
     ratio_and_interval,
 )
+from plots.layout.marks import hollow, kind_handles, marks
 from plots.layout.style import BAND, INK, KINDS, MUTED, PAPER, TRANSPORTS, look
 
 NAME = "container"

@@ -3,12 +3,12 @@
 import pandas as pd
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import at, in_order
+from experiments.analysis.findings import Findings
+from experiments.analysis.selection import at, in_order
 from experiments.model.quantities import counted, percent_text, ratio_text
-from plots.figures.panels.marks import even_ticks, mark_handle, ratio_scale
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import MPIS, mpi_name
+from plots.layout.marks import even_ticks, mark_handle, ratio_scale
 from plots.layout.style import MUTED, party
 
 NAME = "drift"

@@ -14,9 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Patch, Rectangle
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.nodes import Node, local_nodes, owners
-from experiments.analysis.findings.page_placement import PageMap, Panel, by_node
+from experiments.analysis.findings import Findings
+from experiments.analysis.page_placement import Node, PageMap, Panel, by_node, local_nodes, owners
 from experiments.model.quantities import counted
 from plots.layout import placement_text
 from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet, wrap

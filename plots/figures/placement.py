@@ -3,10 +3,19 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import at, in_order, of_first_arm, usual
-from plots.figures.panels.facets import Part, parts
-from plots.figures.panels.marks import (
+from experiments.analysis.findings import Findings
+from experiments.analysis.selection import at, in_order, of_first_arm, usual
+from plots.layout.facets import Part, parts
+from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
+from plots.layout.labels import (
+    OPERATIONS,
+    bytes_text,
+    operation_name,
+    ranks_text,
+    ratios_in_words,
+    short_arm,
+)
+from plots.layout.marks import (
     dodge,
     even_ticks,
     hollow,
@@ -17,15 +26,6 @@ from plots.figures.panels.marks import (
     ratio_span,
     size_axis,
     transport_handles,
-)
-from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
-from plots.layout.labels import (
-    OPERATIONS,
-    bytes_text,
-    operation_name,
-    ranks_text,
-    ratios_in_words,
-    short_arm,
 )
 from plots.layout.style import KINDS, MUTED, stroke
 

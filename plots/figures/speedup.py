@@ -11,20 +11,9 @@ from matplotlib.artist import Artist
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from experiments.analysis.findings.campaign import BASELINE, Findings, absent_containers
-from experiments.analysis.findings.selection import at, in_order
-from plots.figures.panels.facets import Part, parts, some_arms
-from plots.figures.panels.marks import (
-    colour_handle,
-    dodge,
-    hollow,
-    points,
-    ratio_ends,
-    ratio_scale,
-    ratio_ticks,
-    size_axis,
-    transport_handles,
-)
+from experiments.analysis.findings import BASELINE, Findings, absent_containers
+from experiments.analysis.selection import at, in_order
+from plots.layout.facets import Part, parts, some_arms
 from plots.layout.figure_layout import Drawing, Page, Skipped, sheet
 from plots.layout.labels import (
     OPERATIONS,
@@ -34,6 +23,17 @@ from plots.layout.labels import (
     ranks_text,
     ratios_in_words,
     short_arm,
+)
+from plots.layout.marks import (
+    colour_handle,
+    dodge,
+    hollow,
+    points,
+    ratio_ends,
+    ratio_scale,
+    ratio_ticks,
+    size_axis,
+    transport_handles,
 )
 from plots.layout.style import ALERT, ARMS, MUTED, TRANSPORTS, Look, stroke
 from plots.tables.published import (

@@ -6,20 +6,10 @@ panels are beside each other and share an axis. A system has a panel of the whol
 
 import pandas as pd
 
-from experiments.analysis.findings.campaign import BASELINE, Findings
-from experiments.analysis.findings.selection import at, in_order, of_first_arm, usual
+from experiments.analysis.findings import BASELINE, Findings
+from experiments.analysis.selection import at, in_order, of_first_arm, usual
 from experiments.model.workloads import CONTENDERS, WORKLOADS
-from plots.figures.panels.facets import Part, parts
-from plots.figures.panels.marks import (
-    dodge,
-    hollow,
-    points,
-    ratio_ends,
-    ratio_scale,
-    ratio_ticks,
-    series_handles,
-    size_axis,
-)
+from plots.layout.facets import Part, parts
 from plots.layout.figure_layout import Drawing, Page, Skipped, sheet
 from plots.layout.labels import (
     OPERATIONS,
@@ -28,6 +18,16 @@ from plots.layout.labels import (
     ranks_text,
     ratios_in_words,
     transport_name,
+)
+from plots.layout.marks import (
+    dodge,
+    hollow,
+    points,
+    ratio_ends,
+    ratio_scale,
+    ratio_ticks,
+    series_handles,
+    size_axis,
 )
 from plots.layout.style import MUTED, TRANSPORTS, is_printed, series
 

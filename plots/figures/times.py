@@ -3,13 +3,15 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from experiments.analysis.findings.campaign import BASELINES, REFERENCE, Findings, absent_containers
-from experiments.analysis.findings.selection import at, in_order, rows, usual
+from experiments.analysis.findings import BASELINES, REFERENCE, Findings, absent_containers
+from experiments.analysis.selection import at, in_order, rows, usual
 from experiments.model.arms import HOST
 from experiments.model.quantities import seconds_text
 from experiments.model.workloads import WORKLOADS
-from plots.figures.panels.facets import Part, parts, some_arms
-from plots.figures.panels.marks import (
+from plots.layout.facets import Part, parts, some_arms
+from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
+from plots.layout.labels import OPERATIONS, bytes_text, operation_name, ranks_text, short_arm
+from plots.layout.marks import (
     bound_handle,
     dodge,
     hollow,
@@ -21,8 +23,6 @@ from plots.figures.panels.marks import (
     size_axis,
     transport_handles,
 )
-from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
-from plots.layout.labels import OPERATIONS, bytes_text, operation_name, ranks_text, short_arm
 from plots.layout.style import BOUND_LINE, KINDS, TRANSPORTS, is_printed, look, stroke
 
 NAME = "times"

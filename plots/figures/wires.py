@@ -1,10 +1,12 @@
 """Figure 10: how near operations come to what the links between hosts allow."""
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import at, in_order, of_first_arm
+from experiments.analysis.findings import Findings
+from experiments.analysis.selection import at, in_order, of_first_arm
 from experiments.model.experiment import BINDINGS
-from plots.figures.panels.facets import Part, parts
-from plots.figures.panels.marks import (
+from plots.layout.facets import Part, parts
+from plots.layout.figure_layout import Drawing, Skipped, sheet
+from plots.layout.labels import OPERATIONS, operation_name, ranks_text, ratios_in_words
+from plots.layout.marks import (
     dodge,
     hollow,
     points,
@@ -13,8 +15,6 @@ from plots.figures.panels.marks import (
     size_axis,
     transport_handles,
 )
-from plots.layout.figure_layout import Drawing, Skipped, sheet
-from plots.layout.labels import OPERATIONS, operation_name, ranks_text, ratios_in_words
 from plots.layout.style import ARMS, MUTED, TRANSPORTS, Look, stroke
 
 NAME = "wires"

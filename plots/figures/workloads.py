@@ -4,12 +4,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import at, in_order, places, rows
+from experiments.analysis.findings import Findings
+from experiments.analysis.selection import at, in_order, places, rows
 from experiments.model.arms import arm_key
 from experiments.model.quantities import percent_text, seconds_text
 from experiments.model.workloads import WORKLOADS
-from plots.figures.panels.facets import Part, parts
+from plots.layout.facets import Part, parts
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import bytes_text, operation_name, ranks_text, short_arm
 from plots.layout.style import BAND, INK, TRANSPORTS, party

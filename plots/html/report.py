@@ -16,10 +16,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from experiments.analysis.findings.campaign import Findings, find
-from experiments.analysis.findings.selection import emulated, in_order
+from experiments.analysis.findings import Findings, find
 from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.reading import Campaign, load
+from experiments.analysis.selection import emulated, in_order
 from experiments.analysis.statistics import CLAIM_BLOCKS, least_p
 from experiments.analysis.validity_warnings import awake
 from experiments.model.arms import arm_key

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from experiments.analysis.findings.selection import rows
 from experiments.analysis.reading import Campaign
+from experiments.analysis.selection import rows
 from experiments.model.arms import HOST
 from experiments.results import recorded
 from experiments.results.store import read_samples

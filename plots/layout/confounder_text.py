@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import rows
+from experiments.analysis.findings import Findings
+from experiments.analysis.selection import rows
 from plots.layout import data_path_text
 from plots.layout.labels import bytes_text, ranks_text, ratio_and_interval
 

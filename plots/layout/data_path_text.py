@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from experiments.analysis.findings.data_path import SHM_OF_ANOTHER_RANK, WORKS, DataPaths, Loss
-from experiments.analysis.findings.steps import Family, family
+from experiments.analysis.container_steps import Family, family
+from experiments.analysis.data_path import SHM_OF_ANOTHER_RANK, WORKS, DataPaths, Loss
 from experiments.analysis.mpi_transport_log import NONE, NOT_TOLD, SHARED_MEMORY
 from experiments.model.arms import named
 from plots.layout.labels import LAYOUTS, arm_name, environment_name, mpi_name

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.findings.selection import emulated, in_order, places, rows
-from experiments.analysis.findings.steps import CONTAINER, FILES, RULES
+from experiments.analysis.container_steps import CONTAINER, FILES, RULES
 from experiments.analysis.ratios import LEAST_CELLS, Floors
 from experiments.analysis.reading import OVER_PRIVATE
+from experiments.analysis.selection import emulated, in_order, places, rows
 from experiments.analysis.statistics import CONFIDENCE, TOLERATED
 from experiments.model.arms import HOST, TWIN, named
 from experiments.model.contender_names import CALLS

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from experiments.analysis.findings.page_placement import PageMap, Panel, Shares
+from experiments.analysis.page_placement import PageMap, Panel, Shares
 from experiments.emulation import placement_check
 from plots.layout.labels import arm_name, ranks_text
 

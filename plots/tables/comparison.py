@@ -15,7 +15,7 @@ from rich.text import Text
 
 from experiments.analysis import reading
 from experiments.analysis.comparison import KEYS, Comparison, compare
-from experiments.analysis.findings.selection import json_records, json_value, rows
+from experiments.analysis.selection import json_records, json_value, rows
 from experiments.analysis.statistics import CONTAINER, EQUIVALENCE, FEWEST_BLOCKS, Verdict
 from experiments.console.output import print_text, to_stdout
 from experiments.console.stages import Stages

@@ -7,9 +7,9 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from experiments.analysis.cost import learned
-from experiments.analysis.cost.evaluation import MODELS, Evaluation, relative_error
-from experiments.analysis.findings.selection import rows
+from experiments.analysis import cost_evaluation
+from experiments.analysis.cost_evaluation import MODELS, Evaluation, relative_error
+from experiments.analysis.selection import rows
 from experiments.model.quantities import NOTHING, percent_text, seconds_text, significant
 from plots.layout.labels import bytes_text, mpi_name, operation_name
 from plots.tables.table import Table
@@ -131,7 +131,7 @@ def show(tables: Sequence[Table], found: Evaluation) -> None:
         console.print(printed)
     console.print(sentence(found))
     if found.times["learned"].isna().all():
-        console.print(learned.MISSING)
+        console.print(cost_evaluation.MISSING)
 
 
 def sentence(found: Evaluation) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from experiments.analysis.findings.data_path import Path, by_arm, chosen, read
+from experiments.analysis.data_path import Path, by_arm, chosen, read
 from experiments.analysis.mpi_transport_log import (
     NETWORK,
     NONE,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.analysis.findings.campaign import BASELINE, Findings
-from experiments.analysis.findings.selection import at, in_order, rows, usual
+from experiments.analysis.findings import BASELINE, Findings
+from experiments.analysis.selection import at, in_order, rows, usual
 from experiments.model.arms import arm_key
 from experiments.model.quantities import NOTHING, ratio_text
 from experiments.results import recorded

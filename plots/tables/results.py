@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from experiments.analysis.findings.campaign import BASELINE, PLACEMENTS, Findings
-from experiments.analysis.findings.selection import places
+from experiments.analysis.findings import BASELINE, PLACEMENTS, Findings
+from experiments.analysis.selection import places
 from experiments.analysis.statistics import EQUIVALENCE
 from experiments.model.arms import HOST, arm_key
 from experiments.model.workloads import COMPUTING

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from experiments.analysis.disturbed import OTHERS, STOLEN
-from experiments.analysis.findings.selection import in_order
+from experiments.analysis.selection import in_order
 from experiments.analysis.statistics import Verdict
 from experiments.model import plain_file
 from experiments.model.contender_names import FORMS, PLAIN

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from experiments.analysis.findings.campaign import (
+from experiments.analysis.findings import (
     BASELINE,
     BASELINES,
     OURS,
     Findings,
     absent_containers,
 )
-from experiments.analysis.findings.selection import (
+from experiments.analysis.reading import OVER_PRIVATE
+from experiments.analysis.selection import (
     at,
     emulated,
     in_order,
@@ -25,14 +26,13 @@ from experiments.analysis.findings.selection import (
     rows,
     usual,
 )
-from experiments.analysis.reading import OVER_PRIVATE
 from experiments.analysis.statistics import Verdict
 from experiments.model.arms import HOST, USERLAND
 from experiments.model.contender_names import FORMS, GLOO, TORCH
 from experiments.model.experiment import KINDS
 from experiments.model.quantities import percent_text, ratio_text
 from experiments.model.workloads import CONTENDERS
-from experiments.programs.external.imb import DIFFERENCES
+from experiments.programs.imb import DIFFERENCES
 from plots.figures import baselines, chain, container, placement, speedup, systems, times, workloads
 from plots.figures.map import NAME as MAP
 from plots.figures.wires import NAME as NEAR

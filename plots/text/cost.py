@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import at, in_order, of_real_memory, rows, usual
-from experiments.analysis.findings.steps import FILES
+from experiments.analysis.container_steps import FILES
+from experiments.analysis.findings import Findings
 from experiments.analysis.ratios import LEAST_CELLS, band
+from experiments.analysis.selection import at, in_order, of_real_memory, rows, usual
 from experiments.analysis.statistics import (
     CONFIDENCE,
     FEWEST_BLOCKS,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.data_path import Loss
-from experiments.analysis.findings.selection import at
+from experiments.analysis.data_path import Loss
+from experiments.analysis.findings import Findings
 from experiments.analysis.mpi_transport_log import SINGLE_COPY
+from experiments.analysis.selection import at
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
 from experiments.model.arms import USERLAND, arm_key, named
 from plots.layout import data_path_text

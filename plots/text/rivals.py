@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from experiments.analysis.findings.selection import rows
 from experiments.analysis.ratios import LEAST_CELLS
 from experiments.analysis.reading import Campaign
+from experiments.analysis.selection import rows
 from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, short_of_claim
 from experiments.bench.compare import against_peers, noise, other_build
 from experiments.model.contender_names import CALLS, OTHER_BUILD, SHOWN

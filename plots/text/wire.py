@@ -1,7 +1,7 @@
 """Sentences about operations between hosts: their time over what the links allow."""
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.selection import at, in_order, of_first_arm, rows
+from experiments.analysis.findings import Findings
+from experiments.analysis.selection import at, in_order, of_first_arm, rows
 from experiments.model.quantities import ratio_text
 from plots.layout.labels import bytes_text, in_words, mpi_name, ratio_and_interval
 from plots.layout.style import TRANSPORTS

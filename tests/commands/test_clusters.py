@@ -12,7 +12,7 @@ from experiments.cluster import allocation, jobs, sites
 from experiments.cluster.script import Job
 from experiments.cluster.sites import Site
 from experiments.console.stages import Stages
-from experiments.execution.campaign_file import Request
+from experiments.driver.campaign_file import Request
 from experiments.model.errors import ExperimentsError
 from experiments.results import store
 from experiments.results.store import ResultsError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.provision.images.image import in_history
+from experiments.provision.image import in_history
 from experiments.results.archive import PUBLISHED, revision_fault
 from experiments.results.local_names import Replacing
 

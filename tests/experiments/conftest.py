@@ -22,11 +22,10 @@ from experiments.model.checkout import BUILD
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
 from experiments.processes import scratch
-from experiments.provision.engines import engine as engine_provision
-from experiments.provision.images import building
-from experiments.provision.images import image as image_provision
-from experiments.provision.images.image import Image
-from experiments.provision.packages import system
+from experiments.provision import building, system
+from experiments.provision import engine as engine_provision
+from experiments.provision import image as image_provision
+from experiments.provision.image import Image
 from tests.tiny_campaign import tiny
 
 TURN = 0.2  # seconds in which whoever waits for the lock on images gets it, before the next image

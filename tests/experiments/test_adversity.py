@@ -15,7 +15,7 @@ import pytest
 from experiments.analysis import reading
 from experiments.environments.docker import LABEL
 from experiments.processes import ownership
-from experiments.provision.images.image import Image
+from experiments.provision.image import Image
 from experiments.results import store
 from tests.awaiting import wait_for
 

@@ -23,7 +23,7 @@ from experiments.model.environment import BARE_HOST, DOCKER
 from experiments.model.launch import Launch
 from experiments.results import store
 from experiments.schedule.blocks import schedule
-from tests.experiments.execution.instant import run
+from tests.experiments.driver.instant import run
 
 CAMPAIGNS = int(os.environ.get("HBMCOMM_SIMULATED", "1"))
 EFFECTS = (0.0, 0.01, 0.02, 0.05, 0.2) if "HBMCOMM_SIMULATED" in os.environ else (0.05,)

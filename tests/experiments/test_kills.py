@@ -26,7 +26,7 @@ from experiments.environments.docker import LABEL
 from experiments.model.launch import Launch
 from experiments.model.lower_bound import COPY
 from experiments.processes import folder_lock, ownership, tracking
-from experiments.provision.images.image import Image
+from experiments.provision.image import Image
 from experiments.results import store
 from experiments.schedule.blocks import schedule
 from tests.awaiting import seconds_until, wait_for

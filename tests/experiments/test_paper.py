@@ -9,10 +9,10 @@ import pytest
 from experiments.analysis.reading import load
 from experiments.catalogue import spec
 from experiments.console.stages import Stages
-from experiments.execution import campaign
-from experiments.execution.campaign_file import Request
+from experiments.driver import campaign
+from experiments.driver.campaign_file import Request
 from experiments.model.experiment import Experiment
-from experiments.provision.images.image import Image
+from experiments.provision.image import Image
 from plots.draw import draw
 from plots.html.report import report
 

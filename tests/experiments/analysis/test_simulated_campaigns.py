@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments.analysis import reading
-from experiments.analysis.findings.campaign import find
+from experiments.analysis.findings import find
 from plots.text.answers import answers
 from plots.text.headline import headline
 from tests.campaigns import write_campaign

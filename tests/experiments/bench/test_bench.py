@@ -16,9 +16,9 @@ from rich.console import Console
 from experiments.bench import command
 from experiments.bench.question import ask
 from experiments.console.stages import Stages
+from experiments.driver import campaign, together
+from experiments.driver.campaign_file import Request
 from experiments.environments import host
-from experiments.execution import campaign, together
-from experiments.execution.campaign_file import Request
 from experiments.model import mpi_settings
 from experiments.model.experiment import Experiment
 from experiments.model.launch import Launch

@@ -10,8 +10,8 @@ from experiments.analysis.reading import Campaign
 from experiments.bench import command
 from experiments.bench.question import ask
 from experiments.console.stages import Stages
-from experiments.execution import campaign
-from experiments.execution.campaign_file import Request
+from experiments.driver import campaign
+from experiments.driver.campaign_file import Request
 from experiments.results import store
 from tests.experiments.bench.by_hand import medians, stored
 

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.bench.question import ask
 from experiments.catalogue import spec
-from experiments.execution import together
+from experiments.driver import together
 from experiments.model import mpi_settings
 from experiments.model.contender_names import LACKING
 from experiments.model.launch import Cell, Launch, LeftOut

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.emulation.hosts.keepers import HostsRefused
+from experiments.emulation.keepers import HostsRefused
 from experiments.model.environment import MPIS
-from experiments.provision.wheels import mpi
+from experiments.provision import mpi_wheels
 from tests import slurm_cluster
 from tests.slurm_cluster import Cluster
 
@@ -18,7 +18,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if why := slurm_cluster.lacking():
         pytest.skip(why)
     for flavour in MPIS:
-        mpi.ensure(flavour, print)  # pip reaches no registry from emulated hosts
+        mpi_wheels.ensure(flavour, print)  # pip reaches no registry from emulated hosts
     folder: Path = tmp_path_factory.mktemp("slurm")
     try:
         with slurm_cluster.running(folder) as cluster:

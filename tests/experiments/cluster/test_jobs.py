@@ -12,7 +12,7 @@ import pytest
 from experiments.cluster.states import NEVER
 from experiments.model.environment import MPIS
 from experiments.processes import executables
-from experiments.provision.images.image import Image
+from experiments.provision.image import Image
 from experiments.results import store
 from tests.awaiting import wait_for
 from tests.slurm_cluster import Cluster, begin

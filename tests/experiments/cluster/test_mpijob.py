@@ -17,13 +17,13 @@ from commands import clusters
 from experiments.analysis import reading
 from experiments.catalogue import spec
 from experiments.cluster import mpijob, pods
-from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.driver.campaign import Request
+from experiments.environments.mpiexec import mpiexec
 from experiments.environments.profiles import CONTAINER_USER
-from experiments.execution.campaign import Request
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
+from experiments.provision import mpi_wheels as mpi_provision
 from experiments.provision import passthrough
-from experiments.provision.wheels import mpi as mpi_provision
 from tests.tiny_campaign import tiny
 
 SCHEMA = json.loads(Path(__file__).with_name("mpijob.schema.json").read_text("utf-8"))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from experiments.emulation import description, memkind_rows
-from experiments.emulation.rows import Row
+from experiments.emulation.memkind_rows import Row
 
 NONE = {"error": "Requested memory type is not available (-20)", "status": -20}
 CRASHED = {"error": "ended with -11"}

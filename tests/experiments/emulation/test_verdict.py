@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from experiments.emulation import description, question, verdict
+from experiments.emulation.memkind_rows import Row
 from experiments.emulation.question import HBW_KINDS
-from experiments.emulation.rows import Row
 
 MIB = 2**20
 NBYTES = 512 * 1024

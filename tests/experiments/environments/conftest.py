@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import docker
 import pytest
 
+from experiments.driver.launching import FOREIGN
 from experiments.environments.process import Command
-from experiments.execution.launching import FOREIGN
 from experiments.jobs.execute import execute
 from experiments.model.launch import Launch
 from experiments.provision import passthrough

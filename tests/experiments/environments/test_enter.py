@@ -12,7 +12,7 @@ from docker.models.containers import Container
 
 from experiments.environments import enter
 from experiments.processes import tracking
-from experiments.provision.images.image import Image
+from experiments.provision.image import Image
 from tests.awaiting import wait_for
 
 VARIABLES = enter.variables(

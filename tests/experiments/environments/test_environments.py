@@ -15,17 +15,17 @@ import pytest
 from docker.models.containers import RUN_CREATE_KWARGS, RUN_HOST_CONFIG_KWARGS
 from docker.types import HostConfig
 
-from experiments.emulation.hosts.hosts import hosts_to_be
-from experiments.emulation.hosts.plan import Plan
+from experiments.driver.commands import TREES
+from experiments.emulation.emulated_hosts import hosts_to_be
+from experiments.emulation.host_plan import Plan
 from experiments.environments import enter, profiles
-from experiments.environments.cluster.contained import Contained
-from experiments.environments.cluster.hosts import OnHosts
+from experiments.environments.contained import Contained
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
+from experiments.environments.hosts import OnHosts
 from experiments.environments.process import Container, Process
 from experiments.environments.profiles import Machine
 from experiments.environments.vm import Vm
-from experiments.execution.commands import TREES
 from experiments.model.environment import MPIS, PROFILES
 from experiments.model.experiment import PACKED, SPREAD
 from tests import launched

@@ -24,10 +24,9 @@ from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Measurement
 from experiments.model.launch import Cell
 from experiments.processes import tracking
-from experiments.provision import passthrough, podman
-from experiments.provision.images import image as image_provision
-from experiments.provision.images.image import Image
-from experiments.provision.wheels import mpi
+from experiments.provision import image as image_provision
+from experiments.provision import mpi_wheels, passthrough, podman
+from experiments.provision.image import Image
 from tests import launched
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
@@ -111,7 +110,7 @@ def made(
         *(flavour, image, image_provision.PREFIX, passthrough.cores()),
         *(passthrough.machine(), CAMPAIGN),
         engine=engine,
-        host_prefix=mpi.ensure(flavour, print),
+        host_prefix=mpi_wheels.ensure(flavour, print),
     )
     job = environment.command(launch, folder)
     assert isinstance(job, Job)

@@ -7,15 +7,14 @@ from typing import Any
 import docker
 import pytest
 
-from experiments.analysis import mpi_transport_log
-from experiments.analysis.findings import data_path
+from experiments.analysis import data_path, mpi_transport_log
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
-from experiments.environments.mpi.debug_output import asking
+from experiments.environments.mpiexec import asking
+from experiments.provision import image as image_provision
+from experiments.provision import mpi_wheels as mpi_provision
 from experiments.provision import passthrough
-from experiments.provision.images import image as image_provision
-from experiments.provision.images.image import Image
-from experiments.provision.wheels import mpi as mpi_provision
+from experiments.provision.image import Image
 from tests.experiments.environments.small_launch import small_launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]

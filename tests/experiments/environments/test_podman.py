@@ -9,10 +9,9 @@ import docker
 import pytest
 
 from experiments.environments.docker import Docker
-from experiments.provision import passthrough, podman
-from experiments.provision.images import image as image_provision
-from experiments.provision.images import removal
-from experiments.provision.images.image import Image
+from experiments.provision import image as image_provision
+from experiments.provision import passthrough, podman, removal
+from experiments.provision.image import Image
 from tests.experiments.environments.small_launch import small_launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]

@@ -11,9 +11,9 @@ import pytest
 
 from experiments.environments import profiles
 from experiments.environments.docker import Docker
+from experiments.provision import image as image_provision
 from experiments.provision import passthrough
-from experiments.provision.images import image as image_provision
-from experiments.provision.images.image import Image
+from experiments.provision.image import Image
 from tests.experiments.environments.small_launch import small_launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]

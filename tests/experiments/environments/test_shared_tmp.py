@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.environments.cluster.contained import Contained
+from experiments.environments.contained import Contained
 from experiments.environments.docker import FOLDER
 from experiments.environments.profiles import Machine
 from experiments.environments.trees import Userland

@@ -15,10 +15,9 @@ from experiments.environments.trees import Apptainer, Charliecloud, Tree, Userla
 from experiments.jobs.execute import execute
 from experiments.processes import executables
 from experiments.processes.tracking import MARK
-from experiments.provision import passthrough
-from experiments.provision.images import layers, unpacked
-from experiments.provision.images.image import PREFIX, Image
-from experiments.provision.images.layers import Layers
+from experiments.provision import image_files, layers, passthrough
+from experiments.provision.image import PREFIX, Image
+from experiments.provision.layers import Layers
 from tests.experiments.environments.small_launch import small_launch
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
@@ -34,7 +33,7 @@ def needs(program: str) -> Callable[..., Any]:
 @pytest.fixture(scope="module")
 def tree(engine: docker.DockerClient, image: Image) -> Iterator[Path]:
     """The image as a folder."""
-    yield unpacked.ensure(engine, image, print)
+    yield image_files.ensure(engine, image, print)
 
 
 @pytest.fixture(scope="module")

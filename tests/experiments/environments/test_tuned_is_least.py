@@ -7,10 +7,9 @@ import docker
 import pytest
 
 from experiments.environments import profiles
-from experiments.environments.mpi.mpiexec import mpiexec
-from experiments.provision import passthrough
-from experiments.provision.images import seccomp
-from experiments.provision.images.image import PREFIX, Image
+from experiments.environments.mpiexec import mpiexec
+from experiments.provision import passthrough, seccomp
+from experiments.provision.image import PREFIX, Image
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 

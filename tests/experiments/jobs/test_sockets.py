@@ -20,9 +20,9 @@ import pytest
 
 from experiments.jobs import sockets
 from experiments.jobs.sockets import NodeLost, Sockets
+from experiments.measure import lines
+from experiments.measure.lines import LISTENER
 from experiments.model.errors import ExperimentsError
-from experiments.programs.measure import lines
-from experiments.programs.measure.lines import LISTENER
 from hbmcomm.authentication import CallerEnd
 
 HERE = ("127.0.0.1", 0)

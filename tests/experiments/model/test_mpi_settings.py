@@ -11,7 +11,7 @@ import pytest
 
 from experiments.model.environment import MPIS
 from experiments.model.mpi_settings import DEFAULT, WARMUP, settings, variables, warmup
-from experiments.provision.wheels import mpi as provision
+from experiments.provision import mpi_wheels as provision
 from tests.starting import Start
 
 TUNED = [(flavour, name) for flavour in MPIS for name in settings(flavour, tuned=True)[1:]]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.execution.cleanup import reaper
+from experiments.driver import reaper
 from experiments.model import plain_file
 from experiments.model.errors import ExperimentsError
-from experiments.processes import background
+from experiments.processes import executables
 
 KINDS = ("pipe", "pipe with a reader", "link", "folder", "socket")
 
@@ -47,7 +47,7 @@ def test_what_is_no_plain_file_is_not_written(tmp_path: Path, kind: str) -> None
         ):
             pass
     with pytest.raises(ExperimentsError, match=f"{path} is no plain file"):
-        background.start([sys.executable, "-c", ""], path, {})
+        executables.start([sys.executable, "-c", ""], path, {})
     reaper._log(tmp_path, "a line")
     assert [entry.name for entry in path.parent.iterdir()] == ["guard.log"]
     end()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.execution.cleanup import watchdog
+from experiments.driver import watchdog
 from experiments.model.errors import ExperimentsError
 from experiments.processes import folder_lock, ownership, tracking
 from tests.second_user import SecondUser

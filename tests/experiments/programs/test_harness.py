@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
+from experiments.machine import cgroup, facts
 from experiments.model.experiment import OPERATIONS, TRANSPORTS, Measurement
 from experiments.model.launch import Cell, Launch
 from experiments.programs.harness import measure
-from experiments.programs.machine import disturbance, nodes
 from experiments.results import store
 from experiments.schedule.turns import Answer, Order
 from tests import launched
@@ -169,7 +169,7 @@ def test_where_every_page_and_rank_was_is_recorded(result: dict[str, Any]) -> No
         assert counted["own"] > 0 and 0 < counted["seconds"] < result["seconds"]
         assert counted["voluntary"] >= 0 and counted["involuntary"] >= 0
         assert len(counted["load"]) == 2
-    assert without_sizes(result["environment"]["topology"]) == without_sizes(nodes.nodes())
+    assert without_sizes(result["environment"]["topology"]) == without_sizes(facts.nodes())
     assert result["environment"]["machine"]["emulated"] == "no"
 
 
@@ -321,9 +321,9 @@ def test_what_it_writes_is_what_results_takes_in(measured: Measured, tmp_path: P
 def test_what_runs_before_the_first_order_is_not_counted(tmp_path: Path) -> None:
     done: list[str] = []
 
-    def counters() -> disturbance.Counters:
+    def counters() -> cgroup.Counters:
         done.append("counted")
-        return disturbance.counters(min(os.sched_getaffinity(0)))
+        return cgroup.counters(min(os.sched_getaffinity(0)))
 
     def carry_out(order: Order) -> Answer:
         done.append("ordered")

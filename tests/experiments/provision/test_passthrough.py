@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from experiments.emulation import description
+from experiments.machine.facts import parse_list
 from experiments.model.errors import Missing
-from experiments.programs.machine.facts import parse_list
 from experiments.provision import passthrough
 from tests.second_user import SecondUser
 
@@ -91,8 +91,8 @@ def test_an_id_that_a_user_may_take_in_a_namespace_is_not_given_to_ranks(
 
 
 def test_a_guests_container_gets_the_whole_machine_as_it_comes_up() -> None:
-    knl = passthrough.emulated(description.load("knl-snc4-flat"))
+    knl = description.emulated(description.load("knl-snc4-flat"))
     assert (knl.cpus, knl.mems, knl.dax) == ("0,1,2,3,4,5,6,7", "0,1,2,3,4,5,6,7", ())
-    offline = passthrough.emulated(description.load("hbm-as-dax"))
+    offline = description.emulated(description.load("hbm-as-dax"))
     assert (offline.mems, offline.dax) == ("0", ("/dev/dax0.0",))
     assert offline.uid != 0

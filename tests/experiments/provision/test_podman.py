@@ -9,8 +9,8 @@ import pytest
 
 from experiments.processes import executables
 from experiments.provision import podman
-from experiments.provision.engines.engine import EngineMissing
-from experiments.provision.images.image import Image
+from experiments.provision.engine import EngineMissing
+from experiments.provision.image import Image
 
 SYS_RESOURCE = 1 << 24
 NOWHERE = "unix:///nowhere/podman.sock"

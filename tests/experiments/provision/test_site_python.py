@@ -14,8 +14,8 @@ from experiments.catalogue import spec
 from experiments.model.environment import EnvironmentId
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
+from experiments.provision import mpi_wheels as mpi_provision
 from experiments.provision import site_python
-from experiments.provision.wheels import mpi as mpi_provision
 from experiments.results import store
 from tests.tiny_campaign import tiny
 

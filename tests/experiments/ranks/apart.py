@@ -22,7 +22,7 @@ def main(out: Path, switches: list[str]) -> None:
         os.execvp("unshare", ["unshare", *switches, *again])
     from mpi4py import MPI
 
-    from experiments.programs.machine import datapath
+    from experiments.machine import datapath
 
     every = MPI.COMM_WORLD.gather(datapath.probe(MPI.COMM_WORLD))
     if MPI.COMM_WORLD.rank == 0:

@@ -10,7 +10,7 @@ from typing import Any
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.programs.measure.buffers import Unavailable, make_pool
+from experiments.measure.buffers import Unavailable, make_pool
 
 COMM = MPI.COMM_WORLD
 spans: list[tuple[float, float]] = []

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from mpi4py import MPI
 
+from experiments.measure import pools
+from experiments.measure.buffers import make_pool
 from experiments.programs import harness
 from experiments.programs.launch_folder import read_launch
-from experiments.programs.measure import pools
-from experiments.programs.measure.buffers import make_pool
 
 MIB = 2**20
 made: list[float] = []

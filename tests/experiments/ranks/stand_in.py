@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.measure.orders import obey
 from experiments.model.launch import Launch
 from experiments.programs.launch_folder import read_launch, write_result
-from experiments.programs.measure.orders import obey
 from experiments.schedule.turns import Action, Answer, Order
 
 DWELL, SPREAD = 0.002, 0.2  # seconds that the machine keeps its pace; log standard deviation of it

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
-from experiments.programs.machine.copies import SIZES
-from experiments.programs.machine.datapath import probe
-from experiments.programs.machine.mpi_tool_interface import report
+from experiments.machine.copies import SIZES
+from experiments.machine.datapath import probe, report
 
 comm = MPI.COMM_WORLD
 out, *words = sys.argv[1:]

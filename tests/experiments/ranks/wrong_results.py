@@ -3,9 +3,9 @@
 import numpy as np
 from mpi4py import MPI
 
+from experiments.measure import operations
 from experiments.model.experiment import OPERATIONS
 from experiments.model.lower_bound import COPY
-from experiments.programs.measure import operations
 from experiments.schedule import footprint
 
 COMM = MPI.COMM_WORLD

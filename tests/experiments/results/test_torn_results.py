@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from experiments.catalogue import spec
-from experiments.execution.cleanup import reaper
+from experiments.driver import reaper
 from experiments.model.launch import FORMAT
 from experiments.results import store
 from tests.launched import LAUNCH

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.measure.orders import line_of, orders_of
 from experiments.model.experiment import Measurement
-from experiments.programs.measure.orders import line_of, orders_of
 from experiments.schedule import turns
 from experiments.schedule.turns import Action, Answer, Lost, Order, conduct
 

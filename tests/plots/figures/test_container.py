@@ -7,10 +7,10 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.data_path import DataPaths, Loss
+from experiments.analysis.data_path import DataPaths, Loss
+from experiments.analysis.findings import Findings
 from plots.figures.container import container
-from plots.figures.panels.container_axis import MOST
+from plots.layout.container_axis import MOST
 from plots.layout.figure_layout import Drawing
 from plots.layout.style import BAND
 from tests.campaigns import find

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from experiments.analysis.findings.campaign import Findings
+from experiments.analysis.findings import Findings
 from plots.figures.drift import drift
 from tests.campaigns import find
 from tests.plots.figures.reading import only, reason

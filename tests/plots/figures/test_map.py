@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from numpy.typing import NDArray
 
-from experiments.analysis.findings.page_placement import page_maps
+from experiments.analysis.page_placement import page_maps
 from plots.figures.map import NAME, placement_map
 from plots.layout.figure_layout import Drawing
 from plots.layout.labels import EMULATED

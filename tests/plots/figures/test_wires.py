@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from experiments.analysis.findings.campaign import Findings, from_cells
+from experiments.analysis.findings import Findings, from_cells
 from plots.figures.wires import NAME, wires
 from plots.text.answers import answers
 from tests.campaigns import make_cells

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
-from experiments.analysis.findings.campaign import find
+from experiments.analysis.findings import find
 from experiments.analysis.reading import load
 from experiments.results.unarchive import opened
 from plots import glossary

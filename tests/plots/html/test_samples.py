@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.analysis.findings.campaign import Findings, find
+from experiments.analysis.findings import Findings, find
 from experiments.analysis.reading import Campaign, load
 from plots.html import samples
 

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from experiments.analysis.findings import confounders
+from experiments.analysis import confounders
 from plots.layout import confounder_text
 from tests.campaigns import find, make_cells
 

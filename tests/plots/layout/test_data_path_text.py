@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from experiments.analysis.findings import data_path
+from experiments.analysis import data_path
 from plots.layout import data_path_text
 from plots.tables.data_path import table
 

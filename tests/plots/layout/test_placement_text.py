@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from experiments.analysis.findings.page_placement import PageMap, Panel, page_maps
+from experiments.analysis.page_placement import PageMap, Panel, page_maps
 from plots.layout import placement_text
 from tests.launched import make_launch
 

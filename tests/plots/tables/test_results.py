@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.page_placement import frame
+from experiments.analysis.findings import Findings
+from experiments.analysis.page_placement import frame
 from experiments.analysis.statistics import CONTAINER
 from experiments.model.quantities import NOTHING, ratio_text
 from plots.tables.results import tables

@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.data_path import DataPaths, HarmlessRefusal, Loss
-from experiments.analysis.findings.page_placement import page_maps
-from experiments.programs.external.imb import DIFFERENCES
+from experiments.analysis.data_path import DataPaths, HarmlessRefusal, Loss
+from experiments.analysis.findings import Findings
+from experiments.analysis.page_placement import page_maps
+from experiments.programs.imb import DIFFERENCES
 from plots.text.answers import Answer, answers
 from tests.campaigns import find
 from tests.launched import make_launch

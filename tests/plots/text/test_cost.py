@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.data_path import DataPaths, Loss
+from experiments.analysis.data_path import DataPaths, Loss
+from experiments.analysis.findings import Findings
 from plots.text.answers import answers
 from plots.text.cost import brief, compared, cost, ending, files, losses, python, span, tails
 from tests.campaigns import find

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from experiments.analysis.findings.campaign import Findings
-from experiments.analysis.findings.data_path import DataPaths, Loss
+from experiments.analysis.data_path import DataPaths, Loss
+from experiments.analysis.findings import Findings
 from plots.text.headline import NOTHING_SAID, headline
 from tests.campaigns import find
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from experiments.implementations import entrants
+from experiments.implementations.contender import Contender
+from experiments.measure.operations import Ready
 from experiments.programs import harness, rank_process
-from experiments.programs.contenders import entrants
-from experiments.programs.contenders.contender import Contender
-from experiments.programs.measure.ready import Ready
 
 HOW = os.environ.get("SABOTAGE", "")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.emulation.hosts.hosts import Hosts
+from experiments.emulation.emulated_hosts import Hosts
 from experiments.processes import tracking
 from tests.awaiting import seconds_until
 from tests.starting import MakeHosts, Start

@@ -1,6 +1,6 @@
 """Ranks share a device, alone and without a trace of earlier users; a file in memory plays it.
 
-Threads play the ranks. On a real device see tests/experiments/guests/in_guest.
+Threads play the ranks. On a real device see tests/experiments/emulation/in_guest.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 """Ranks share a device, alone and without a trace of earlier users; a file in memory replaces it.
 
-tests/experiments/guests/in_guest runs the same programs on the device of an emulated machine.
+tests/experiments/emulation/in_guest runs the same programs on the device of an emulated machine.
 """
 
 import os

@@ -1,1 +1,0 @@
-"""What a campaign found, as typed values and data frames. Words nothing, draws nothing."""

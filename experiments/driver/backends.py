@@ -1,0 +1,289 @@
+"""What the arms of an experiment run with: MPIs, engines, images, guests; or why not.
+
+Puts together what provision and guests bring; starts no launch.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import docker
+
+from experiments.cluster import allocation, sites
+from experiments.console.stages import Stages
+from experiments.driver.campaign_file import Request
+from experiments.emulation import boot, description, emulated_hosts, guest_disk, keepers
+from experiments.emulation.boot import Guest
+from experiments.emulation.emulated_hosts import Hosts
+from experiments.model.environment import BARE_HOST, DOCKER, PODMAN, EnvironmentId
+from experiments.model.errors import ExperimentsError, Missing
+from experiments.model.experiment import Experiment
+from experiments.model.workloads import HOROVODS
+from experiments.processes import executables
+from experiments.provision import (
+    engine,
+    horovod_of_ranks,
+    image,
+    image_files,
+    layers,
+    mpi_wheels,
+    podman,
+    reference_files,
+    torch_of_ranks,
+)
+from experiments.provision.image import Image
+from experiments.provision.layers import Layers
+
+RUNTIMES = {
+    "userland": ("unshare", "util-linux"),
+    "charliecloud": ("ch-run", "charliecloud"),
+    "apptainer": ("apptainer", "apptainer"),
+}
+"""Environments that run an unpacked image without an engine: their program and its package."""
+
+
+@dataclass
+class Backends:
+    """What was made ready.
+
+    Attributes:
+        clients: of the engines, by the environments of this machine that they run.
+        images: by environment and MPI.
+        guests: of emulated machines, by machine and MPI.
+        layers: of the images, by MPI: arms over an image's files without an engine run from them.
+        files: {MPI: what ranks on the host map code from}; each launch of the reference has copies.
+        own_files: {MPI: why the reference runs from the files themselves}.
+        copied: {MPI: why its image is unpacked for these arms, and not mounted}.
+        missing: {name of an environment or MPI: why it is left out}.
+        hosts: the emulated hosts, which are up until the campaign ends.
+    """
+
+    clients: dict[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
+    images: dict[tuple[EnvironmentId, str], Image] = field(default_factory=dict)
+    guests: dict[tuple[str, str], Guest] = field(default_factory=dict)
+    files: dict[str, tuple[Path, ...]] = field(default_factory=dict)
+    own_files: dict[str, str] = field(default_factory=dict)
+    layers: dict[str, Layers] = field(default_factory=dict)
+    copied: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    emulated_hosts: Hosts | None = None
+
+    @property
+    def engines(self) -> dict[str, docker.DockerClient]:
+        """The engines' clients, by the names of the engines."""
+        return {each.kind: client for each, client in self.clients.items()}
+
+    def without_missing(self, experiment: Experiment) -> Experiment:
+        """The experiment with what is left; the host alone where nothing is."""
+
+        def left(names: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(each for each in names if str(each) not in self.missing)
+
+        asked = experiment.launches
+        launches = replace(
+            asked,
+            environments=left(asked.environments) or (BARE_HOST,),
+            mpis=left(asked.mpis),
+            tuned=left(asked.tuned),
+        )
+        return replace(experiment, launches=launches)
+
+
+@contextlib.contextmanager
+def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[Backends]:
+    """Everything that the experiment's arms run with.
+
+    Where a site provides an environment for arms without a container, ours is made for containers
+    alone.
+    """
+    found, flavours = Backends(), experiment.launches.mpis
+    contained = any(each.is_container for each in experiment.launches.environments)
+    makes_own = not experiment.machine and (contained or not request.python)  # a guest: its image's
+    if makes_own:
+        for flavour in flavours:
+            try:
+                mpi_wheels.ensure(flavour, stages.say)
+            except Missing as lack:
+                if not request.optional or len(found.missing) == len(flavours) - 1:
+                    raise
+                found.missing[flavour] = f"left out, {lack}"
+    present = tuple(flavour for flavour in flavours if flavour not in found.missing)
+    if experiment.uses_torch and makes_own:
+        for flavour in present:
+            with stages.stage(f"torch for {flavour}"):
+                torch_of_ranks.ensure(flavour, stages.say)
+                if set(HOROVODS) & set(experiment.factors.transports):
+                    horovod_of_ranks.ensure(flavour, stages.say)
+    if experiment.launches.aa_pair and BARE_HOST in experiment.launches.environments:
+        for flavour in present:
+            _find_files(found, flavour, request, stages)
+    with contextlib.ExitStack() as stack:
+        preparation = _Preparation(found, request, present, experiment.uses_torch, stages, stack)
+        for environment in experiment.launches.environments:
+            try:
+                preparation.equip(environment)
+            except Missing as lack:
+                if not request.optional:
+                    raise
+                found.missing[str(environment)] = f"left out, {lack}"
+        yield found
+
+
+def _find_files(found: Backends, flavour: str, request: Request, stages: Stages) -> None:
+    """What the reference maps code from, which each of its launches gets fresh copies of."""
+    if request.python:
+        found.own_files[flavour] = "a site provides them"
+        return
+    try:
+        with stages.stage(f"{flavour} files of the reference"):
+            found.files[flavour] = reference_files.mapped(
+                flavour, mpi_wheels.prefix(flavour), request.out
+            )
+    except reference_files.NotCopied as reason:
+        found.own_files[flavour] = str(reason)
+
+
+def lacking(experiment: Experiment, base: str) -> dict[str, str]:
+    """{name of an environment: what it needs and this machine lacks}; starts and makes nothing."""
+    found = {}
+    for environment in experiment.launches.environments:
+        try:
+            _refuse(environment, base)
+        except ExperimentsError as lack:
+            found[str(environment)] = str(lack)
+    return found
+
+
+def _refuse(environment: EnvironmentId, base: str) -> None:
+    """Raise where an environment cannot be had, as far as that is seen without a start."""
+    if environment.container in RUNTIMES or environment.kind in RUNTIMES:
+        _refuse_runtime(environment.container or environment.kind)
+    if environment.on_hosts:
+        keepers.refuse()
+    if environment.machine:
+        boot.refuse(description.load(environment.machine), base)
+    if environment.is_container and not environment.on_cluster:
+        hindrance = podman.hindrance() if environment == PODMAN else engine.hindrance()
+        if hindrance:
+            raise hindrance
+
+
+def _refuse_runtime(runtime: str) -> None:
+    program, package = RUNTIMES[runtime]
+    if executables.find(program) is None:
+        raise engine.EngineMissing(f"{program} is not installed", f"apt-get install -y {package}")
+
+
+@dataclass
+class _Preparation:
+    """Makes one environment after the other ready; what was made serves the next, too."""
+
+    found: Backends
+    request: Request
+    mpis: tuple[str, ...]
+    torch: bool
+    stages: Stages
+    stack: contextlib.ExitStack
+    reached: dict[str, docker.DockerClient] = field(default_factory=dict)
+    images: dict[str, Image] = field(default_factory=dict)
+
+    def equip(self, environment: EnvironmentId) -> None:
+        """Raises Missing where the environment cannot be had."""
+        if environment in (DOCKER, PODMAN):
+            self.found.clients[environment] = self._reach(environment.kind)
+            self._keep(environment, self._built if environment == DOCKER else self._brought)
+        elif environment.kind in RUNTIMES:
+            _refuse_runtime(environment.kind)
+            self._keep(environment, self._mounted)
+        elif environment.on_hosts:
+            if environment.container:
+                _refuse_runtime(environment.container)
+                self._keep(environment, self._unpacked)
+            if self.found.hosts is None:
+                with self.stages.stage(f"{environment.hosts} emulated hosts"):
+                    made = emulated_hosts.up(environment.hosts, environment.rate)
+                    self.found.hosts = self.stack.enter_context(made)
+        elif environment.container:
+            self._keep(environment, partial(self._of_site, environment.container))
+        elif environment.machine:
+            boot.refuse(description.load(environment.machine), self.request.base)
+            self._keep(environment, self._built)
+            for flavour in self.mpis:
+                self._boot(environment.machine, flavour, engine=environment.has_engine)
+
+    def _keep(self, environment: EnvironmentId, image_of: Callable[[str], Image]) -> None:
+        self.found.images |= {(environment, flavour): image_of(flavour) for flavour in self.mpis}
+
+    def _built(self, flavour: str) -> Image:
+        """In Docker, made once."""
+        if flavour not in self.images:
+            client = self._reach("docker")
+            with self.stages.stage(f"{flavour} image"):
+                self.images[flavour] = self._ensure(client, flavour)
+        return self.images[flavour]
+
+    def _ensure(self, client: docker.DockerClient, flavour: str) -> Image:
+        return image.ensure(client, self.request.base, flavour, self.stages.say, self.torch)
+
+    def _brought(self, flavour: str) -> Image:
+        """In Podman: the one in Docker, where that answers, so that both hold the same bits."""
+        target = self._reach("podman")
+        if "docker" not in self.reached and engine.version() is None:
+            with self.stages.stage(f"{flavour} image in podman"):
+                return self._ensure(target, flavour)
+        found = self._built(flavour)
+        with self.stages.stage(f"{flavour} image in podman"):
+            podman.bring(self._reach("docker"), target, found, self.stages.say)
+        return found
+
+    def _mounted(self, flavour: str) -> Image:
+        """The image, and its layers; or the same as a folder, where they cannot be had."""
+        found = self._built(flavour)
+        if flavour not in self.found.layers | self.found.copied:
+            try:
+                self.found.layers[flavour] = layers.of(self._reach("docker"), found)
+            except layers.Unshared as reason:
+                self.found.copied[flavour] = str(reason)
+        return self._unpacked(flavour) if flavour in self.found.copied else found
+
+    def _unpacked(self, flavour: str) -> Image:
+        """The image, and the same as a folder."""
+        found = self._built(flavour)
+        with self.stages.stage(f"{flavour} image unpacked"):
+            image_files.ensure(self._reach("docker"), found, self.stages.say)
+        return found
+
+    def _of_site(self, container: str, flavour: str) -> Image:
+        """What a container of a cluster runs; nodes of an allocation find it as it was made."""
+        site = sites.load(self.request.site, sites.path())[1]
+        if path := site.image_of(container, flavour):
+            return Image(str(path), str(path), "", "", flavour, "", False)
+        if allocation.held(os.environ):
+            return image_files.recall(image.variant(flavour, self.torch))
+        return self._unpacked(flavour)
+
+    def _boot(self, machine: str, flavour: str, engine: bool) -> None:
+        """For the whole campaign, once for all environments of the machine."""
+        guests = self.found.guests
+        if (machine, flavour) not in guests:
+            with self.stages.stage("guest's disk"):
+                made = guest_disk.ensure(
+                    self._reach("docker"), self._built(flavour), self.stages.say
+                )
+            with self.stages.stage(f"boot of {machine}"):
+                booted = boot.booted(description.load(machine), made, self.stages.say)
+                guests[machine, flavour] = self.stack.enter_context(booted)
+        if engine:
+            with self.stages.stage(f"docker in {machine}"):
+                guests[machine, flavour].start_engine()
+
+    def _reach(self, name: str) -> docker.DockerClient:
+        if name not in self.reached:
+            running = podman.running if name == "podman" else engine.running
+            with self.stages.stage(f"{name} engine"):
+                self.reached[name] = self.stack.enter_context(running())
+        return self.reached[name]

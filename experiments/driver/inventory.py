@@ -1,0 +1,118 @@
+"""What a campaign runs with, for a reader without the machine and the image.
+
+Written once, when a campaign begins: images and engines into campaign.json, packages into
+environment.json. What each launch found itself is in its own result.
+"""
+
+import hashlib
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import docker
+
+from experiments.driver.backends import RUNTIMES, Backends
+from experiments.emulation import description, qemu
+from experiments.model.environment import DOCKER, EnvironmentId
+from experiments.model.experiment import Experiment
+from experiments.model.launch import FORMAT
+from experiments.provision import engine, installed, mpi_wheels
+from experiments.provision.image import Image
+from experiments.results.formats import FRESH, SHARED
+
+NAME = "environment.json"
+
+
+def recorded(experiment: Experiment, found: Backends) -> dict[str, Any]:
+    """The part of campaign.json that says what the arms run with, and what is missing."""
+    containers: dict[str, dict[str, dict[str, str]]] = {}
+    for (environment, flavour), each in found.images.items():
+        containers.setdefault(str(environment), {})[flavour] = {
+            "image": each.id,
+            "base": each.base,
+            "base_digest": each.base_digest,
+            "python": each.python,
+            "inputs": each.inputs,
+            "files": _files(environment, flavour, found),
+        }
+    return {
+        "containers": containers,
+        "reference_files": {
+            flavour: found.own_files.get(flavour, FRESH)
+            for flavour in (*found.files, *found.own_files)
+        },
+        "engines": {name: engine.parts(client) for name, client in found.engines.items()},
+        "emulated": emulated(experiment, found),
+        "missing": [f"{name}: {why}" for name, why in found.missing.items()],
+    }
+
+
+def _files(environment: EnvironmentId, flavour: str, found: Backends) -> str:
+    """SHARED, or why an arm's files are other inodes than those of Docker's containers."""
+    if environment == DOCKER or (environment.kind in RUNTIMES and flavour in found.layers):
+        return SHARED
+    if environment.kind in RUNTIMES:
+        return found.copied[flavour]
+    return f"{environment} keeps files of its own"
+
+
+def emulated(experiment: Experiment, found: Backends) -> dict[str, Any]:
+    """The emulated machine, and what emulates it; empty where none does."""
+    machine, flavour = experiment.machine, experiment.launches.mpis[0]
+    if not machine:
+        return {}
+    guest = found.guests[machine, flavour]
+    return {
+        "machine": machine,
+        "description": described(machine),
+        "accelerator": guest.accelerator,
+        "qemu": qemu.version(),
+        "disk": guest.disk.id,
+    }
+
+
+def described(machine: str) -> dict[str, Any]:
+    """The description of an emulated machine, as JSON holds it."""
+    return description.load(machine).model_dump(mode="json")
+
+
+def inventory(experiment: Experiment, found: Backends, python: str = "") -> dict[str, Any]:
+    """The packages of driver, ranks and system, and the recipe of each MPI's image.
+
+    Args:
+        python: folder of an environment that the site provides for the ranks; "" for our own.
+    """
+    images: dict[str, dict[str, Any]] = {}
+    for (environment, flavour), image in found.images.items():
+        client = found.clients.get(environment)
+        if client or flavour not in images:
+            images[flavour] = _image(image, client)
+    return {
+        "format": FORMAT,
+        "system": {"python": platform.python_version(), "packages": installed.of_system()},
+        "driver": mpi_wheels.distributions(Path(sys.prefix)),
+        "mpis": {
+            flavour: mpi_wheels.distributions(
+                Path(python) if python else mpi_wheels.prefix(flavour)
+            )
+            for flavour in experiment.launches.mpis
+            if not experiment.machine
+        },
+        "images": images,
+    }
+
+
+def _image(image: Image, client: docker.DockerClient | None) -> dict[str, Any]:
+    return {
+        "image": image.id,
+        "base": image.base,
+        "base_image": image.base_id,
+        "base_digest": image.base_digest,
+        "inputs": image.inputs,
+        "dockerfile": image.dockerfile,
+        "wheels": {
+            wheel.name: hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in image.wheels
+        },
+        "packages": installed.of_image(client, image.id) if client else {},
+    }

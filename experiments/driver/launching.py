@@ -1,0 +1,195 @@
+"""What launches of a campaign have in common, what a launch's folder holds before it starts, and
+what is checked before its result is taken in; a launch without company, from its start to its end.
+"""
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import docker
+
+from experiments.analysis import metadata_diff, mpi_transport_log
+from experiments.environments.process import Command
+from experiments.jobs.execute import MachineGone, execute
+from experiments.jobs.failures import LaunchFailed, failed
+from experiments.model.arms import is_reference
+from experiments.model.environment import (
+    APPTAINER,
+    CHARLIECLOUD,
+    DOCKER,
+    HOSTS,
+    PODMAN,
+    USERLAND,
+    EnvironmentId,
+)
+from experiments.model.launch import Cell, Launch
+from experiments.processes import files as logs
+from experiments.provision import reference_files
+from experiments.results import store
+
+RESUME = "--resume goes on from here"
+"""What to do about a launch that failed, as an error message ends."""
+FOREIGN = (
+    *(image_arm.kind for image_arm in (USERLAND, DOCKER, PODMAN, APPTAINER, CHARLIECLOUD)),
+    f"{HOSTS}-{CHARLIECLOUD.kind}",
+)
+"""Kinds of environments where ranks run as another user than a driver that is root."""
+STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
+STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start
+
+
+@dataclass(frozen=True)
+class LaunchContext:
+    """What launches of a campaign have in common.
+
+    Attributes:
+        folder: a results folder that store.create has begun.
+        command: of a launch over its own folder, which holds launch.json.
+        owner: uid and gid that container ranks write as.
+        clients: engines' clients, for environments that answer with a container.
+        gone: by environment, a function: why a machine is gone that its launches run on, "" while
+            all are there; given the seconds for which a launch has not got on.
+        files: by MPI, what each launch of the reference gets fresh copies of.
+        groups: the most operations that any interval has had so far, by ranks, operation and
+            bytes. Later launches take as many: sides of a pair with other groups give no ratio.
+        advice: what to do about a launch that failed, as an error message ends.
+    """
+
+    folder: Path
+    command: Callable[[Launch, Path], Command]
+    owner: tuple[int, int]
+    clients: Mapping[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
+    gone: Mapping[EnvironmentId, Callable[[float], str]] = field(default_factory=dict)
+    files: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    advice: str = RESUME
+    groups: dict[tuple[int, str, int], int] = field(default_factory=dict)
+
+    def group(self, ranks: int, cell: Cell, needed: int) -> int:
+        """As many operations as intervals of this cell have, in all blocks from now on."""
+        key = (ranks, cell.operation, cell.bytes)
+        self.groups[key] = max(needed, self.groups.get(key, 1))
+        return self.groups[key]
+
+    def prepare(self, launch: Launch, place: Path) -> Command:
+        """Write launch.json into a launch's folder; the command that runs there."""
+        store.write_json(place / "launch.json", launch.to_dict())
+        if launch.environment.kind in FOREIGN and os.getuid() == 0:
+            for path in (*place.iterdir(), place):  # the folder last: then others may change it
+                os.chown(path, *self.owner, follow_symlinks=False)
+        if is_reference(launch) and (files := self.files.get(launch.mpi)):
+            reference_files.copied(files, place / reference_files.FOLDER)
+        return self.command(launch, place.absolute())
+
+    def check_presence(self, launch: Launch, idle: float) -> None:
+        """See that the machines are there that a launch runs on.
+
+        Args:
+            idle: seconds for which it has not got on.
+
+        Raises:
+            MachineGone: one is not.
+        """
+        ask = self.gone.get(launch.environment)
+        if ask and (why := ask(idle)):
+            raise self.machine_gone(launch, why)
+
+    def check(self, launch: Launch, place: Path, command: Command) -> None:
+        """Add the command to what a launch wrote; refuse what cannot be compared with others.
+
+        Raises:
+            ResultsError: it holds other code than a finished launch of the same MPI and program.
+        """
+        result = place / "result.json"
+        if result.exists():  # accept() refuses a launch without
+            self._refuse_other_code(launch, store.written(place))
+        store.add(place, {"command": command.shell()})
+
+    def _refuse_other_code(self, launch: Launch, found: Mapping[str, Any]) -> None:
+        """A launch must hold what the first finished one of the same MPI and program holds."""
+        for name in sorted(store.finished(self.folder)):
+            first = store.read_launch(self.folder, name)
+            if (first["launch"]["mpi"], first["launch"]["program"]) != (launch.mpi, launch.program):
+                continue
+            if refused := metadata_diff.refusals(first, found):
+                pairs = (f"{key}: {one} against {two}" for key, (one, two) in refused.items())
+                raise store.ResultsError(
+                    f"launches {name} and {launch.name} do not hold the same code "
+                    f"({'; '.join(pairs)}) and cannot be compared; measure again into another --out"
+                )
+            return
+
+    def machine_gone(self, launch: Launch, why: str) -> MachineGone:
+        """The error for a launch of which a machine is gone."""
+        return MachineGone(
+            f"launch {launch.name} ran on a machine that is gone: {why}\n"
+            f"Finished launches are kept: {self.advice}"
+        )
+
+
+@contextlib.contextmanager
+def attended(
+    context: LaunchContext, launch: Launch, within: Callable[[float], None]
+) -> Iterator[tuple[Path, Command]]:
+    """A launch without company, from an empty folder to a finished launch of the results folder.
+
+    The block looks at what the launch's command wrote into its own folder, before that is taken in.
+
+    Args:
+        within: called with the share of the launch that is done, 0 to 1.
+
+    Raises:
+        LaunchFailed: it ended badly, or stood still and was ended.
+        MachineGone: the machine that it runs on is gone.
+        ResultsError: it wrote nothing, or something torn.
+    """
+    name, log = launch.name, log_of(context.folder, launch.name)
+    patience = STALLED_THERE if launch.environment.is_emulated else STALLED
+    with store.incoming(context.folder, name) as place:
+        seen, moved = "", time.monotonic()
+
+        def tick() -> None:
+            nonlocal seen, moved
+            text = logs.small_text(place / "progress")
+            if text != seen:
+                seen, moved = text, time.monotonic()
+                within(_share(text))
+            idle = time.monotonic() - moved
+            context.check_presence(launch, idle)
+            if idle > patience:
+                why = f"stood still for {patience:.0f} s"
+                kept = f"finished launches are kept: {context.advice}"
+                raise LaunchFailed(f"launch {name} {why} and was ended; {kept}", why)
+
+        command = context.prepare(launch, place)
+        code = execute(command, log, context.clients.get(launch.environment), tick)
+        if code:
+            raise failed(name, code, log, context.advice)
+        add_chosen(place, log)
+        yield place, command
+        store.accept(context.folder, name, place)
+
+
+def _share(progress: str) -> float:
+    """The share of a launch that is done, 0 to 1; 0 where its ranks say something else."""
+    counts = re.match(r"(\d{1,9}) ([1-9]\d{0,8})\b", progress)
+    return min(1.0, int(counts[1]) / int(counts[2])) if counts else 0.0
+
+
+def log_of(folder: Path, name: str) -> Path:
+    """The file that a launch's output goes to; its folder is there."""
+    log = folder / "logs" / f"{name}.log"
+    log.parent.mkdir(exist_ok=True)
+    return log
+
+
+def add_chosen(place: Path, log: Path) -> None:
+    """Which ways the MPI says that its messages took, beside what its ranks tried."""
+    result = place / "result.json"
+    if result.exists():  # accept() refuses a launch without
+        environment = store.written(place)["environment"]
+        store.add(place, {"environment": mpi_transport_log.added(environment, logs.text(log))})

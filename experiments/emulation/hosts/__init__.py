@@ -1,1 +1,0 @@
-"""Emulated hosts: namespaces of this machine on a switch, with links of a rate."""

@@ -1,1 +1,0 @@
-"""Launches over the nodes of an allocation."""

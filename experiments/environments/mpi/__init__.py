@@ -1,1 +1,0 @@
-"""How each MPI is started, and made to say which ways its messages take."""

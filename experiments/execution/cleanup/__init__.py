@@ -1,1 +1,0 @@
-"""What ends and removes the leftovers of a killed campaign."""

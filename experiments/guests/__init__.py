@@ -1,1 +1,0 @@
-"""Guests of emulated machines: their disk, their boot, and how commands run in them."""

@@ -1,0 +1,97 @@
+"""Lines over this library's remote regions, packed messages of MPI, and torch's gloo."""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.implementations.push_line import Line, zeros
+from experiments.measure.operations import Array
+
+_HEAD = 128  # bytes of a message before its data: what an RPC says about a tensor
+
+
+class RegionLine(Line):
+    """Tensors of `sizes` elements are computed in the memory where they are read."""
+
+    def __init__(self, comm: hbmcomm.Communicator, sizes: Sequence[int]) -> None:
+        library: Any = importlib.import_module("hbmcomm.training.regions")
+        super().__init__()
+        self._sizes = sizes
+        self._regions = library.Regions(comm)
+        if comm.rank:
+            capacities = {str(number): 4 * size for number, size in enumerate(sizes)}
+            ends = self._regions.allocate(0, capacities)
+        else:
+            ends = self._regions.open(1)
+        self._ends: list[Any] = list(ends.values())
+
+    def out(self, number: int) -> Array:
+        array: Array = self._ends[number].array(self._sizes[number])
+        return array
+
+    def send(self, number: int) -> None:
+        self._ends[number].post()
+
+    def finish(self) -> None:
+        self.copied = sum(each.copied_bytes for each in self._ends)
+
+    def receive(self, number: int) -> Array:
+        array: Array = self._ends[number].wait()
+        return array
+
+    def release(self, number: int) -> None:
+        self._ends[number].release()
+
+    def close(self) -> None:
+        self._regions.close()
+
+
+class PackedLine(Line):
+    """A tensor and its head are packed into a message, sent, received and unpacked, as by RPC."""
+
+    def __init__(self, comm: MPI.Intracomm, sizes: Sequence[int]) -> None:
+        super().__init__(zeros(sizes))
+        self._comm = comm
+        self._message = np.zeros(_HEAD + 4 * max(sizes), np.uint8)
+
+    def send(self, number: int) -> None:
+        message, data = self._packed(number)
+        data[:] = self._tensors[number]
+        self.copied += data.nbytes
+        self._comm.Send(message, 1)
+
+    def receive(self, number: int) -> Array:
+        message, data = self._packed(number)
+        self._comm.Recv(message, 0)
+        self._tensors[number][:] = data
+        self.copied += data.nbytes
+        return self._tensors[number]
+
+    def close(self) -> None:
+        self._comm.Free()
+
+    def _packed(self, number: int) -> tuple[Array, Array]:
+        message = self._message[: _HEAD + self._tensors[number].nbytes]
+        return message, message[_HEAD:].view("float32")
+
+
+class GlooLine(Line):
+    """send and recv of torch.distributed, over its default group, which serves other lines too."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        import torch
+
+        super().__init__(zeros(sizes))
+        self._dist = torch.distributed
+        self._seen = [torch.from_numpy(each) for each in self._tensors]
+
+    def send(self, number: int) -> None:
+        self._dist.send(self._seen[number], 1)
+
+    def receive(self, number: int) -> Array:
+        self._dist.recv(self._seen[number], 0)
+        return self._tensors[number]

@@ -1,1 +1,0 @@
-"""The workloads of each system: their names, contenders and bytes. Values only."""

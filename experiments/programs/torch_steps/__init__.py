@@ -1,1 +1,0 @@
-"""Steps of deep learning over the process groups of torch.distributed."""

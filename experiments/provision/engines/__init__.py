@@ -1,1 +1,0 @@
-"""Container engines: found, started, stopped again."""

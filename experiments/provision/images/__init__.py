@@ -1,1 +1,0 @@
-"""The image: its base, its layers, its removal."""

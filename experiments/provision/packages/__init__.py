@@ -1,1 +1,0 @@
-"""Packages of the system, and where they come from."""

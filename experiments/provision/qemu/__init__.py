@@ -1,1 +1,0 @@
-"""QEMU on this machine, and whether KVM works."""

@@ -1,1 +1,0 @@
-"""Wheels for the image, and an environment for each MPI."""

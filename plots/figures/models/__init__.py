@@ -1,1 +1,0 @@
-"""Figures of cost models: how well they fit, and what they say of other machines."""

@@ -1,0 +1,84 @@
+"""The lines that make emulated hosts, and what cannot be asked for."""
+
+import pytest
+
+from experiments.emulation.host_plan import Plan, delaying, seconds, shaping
+from experiments.model.errors import SpecError
+from experiments.model.quantities import parse_rate, rate_text
+
+
+def test_the_lines_that_link_two_hosts() -> None:
+    plan = Plan(2, "100mbit")
+    assert plan.names == ("n1", "n2")
+    assert plan.of_switch({"n1": 11, "n2": 12}) == [
+        "ip link set lo up",
+        "ip link add switch type bridge",
+        "ip address add 10.99.0.254/24 dev switch",
+        "ip link set switch up",
+        "ip link add n1 type veth peer name eth0 netns 11",
+        "ip link set n1 master switch up",
+        "tc qdisc replace dev n1 root handle 1: tbf rate 100mbit burst 16384 limit 266384",
+        "ip link add n2 type veth peer name eth0 netns 12",
+        "ip link set n2 master switch up",
+        "tc qdisc replace dev n2 root handle 1: tbf rate 100mbit burst 16384 limit 266384",
+    ]
+    assert plan.of_host("n2") == [
+        "ip link set lo up",
+        "ip address add 10.99.0.2/24 dev eth0",
+        "ip link set eth0 up",
+        "tc qdisc replace dev eth0 root handle 1: tbf rate 100mbit burst 16384 limit 266384",
+    ]
+
+
+def test_links_that_are_there_are_only_put_on_the_switch() -> None:
+    lines = Plan(2, delay="1ms").of_switch({"n1": 11, "n2": 12}, has_links=True)
+    assert "ip link set n2 master switch up" in lines
+    assert not [line for line in lines if "veth" in line]
+
+
+def test_a_kernel_with_netem_delays_what_is_shaped() -> None:
+    assert delaying("n1", "0.5ms") == (
+        "tc qdisc replace dev n1 parent 1: netem delay 0.5ms limit 10000"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "delay"), [("", 0), ("500us", 5e-4), ("0.5ms", 5e-4), ("1s", 1.0)]
+)
+def test_delays(text: str, delay: float) -> None:
+    assert seconds(text) == pytest.approx(delay)
+
+
+@pytest.mark.parametrize("text", ["1", "1 ms", "-1ms", "1min", "2s"])
+def test_what_is_no_delay(text: str) -> None:
+    with pytest.raises(SpecError, match="write a number and one of us, ms, s, at most 1s"):
+        Plan(2, delay=text)
+
+
+def test_every_name_resolves() -> None:
+    assert Plan(1).resolution() == "127.0.0.1 localhost\n10.99.0.1 n1\n10.99.0.254 ctl\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"), [("8bit", 8), ("1kbit", 1e3), ("2.5mbit", 2.5e6), ("1gbit", 1e9)]
+)
+def test_rates(text: str, rate: float) -> None:
+    assert parse_rate(text) == rate
+    assert rate_text(rate) == text
+
+
+@pytest.mark.parametrize("text", ["", "1", "1 gbit", "1Gbit", "0mbit", "-1gbit", "1gbps", "gbit"])
+def test_what_is_no_rate(text: str) -> None:
+    with pytest.raises(SpecError, match="write a number and one of bit, kbit, mbit, gbit"):
+        Plan(2, text)
+
+
+def test_a_burst_is_a_millisecond_of_the_rate_or_some_packets() -> None:
+    assert "burst 1250000 " in shaping("eth0", "10gbit")
+    assert "burst 16384 " in shaping("eth0", "10mbit")
+
+
+@pytest.mark.parametrize("count", [0, -1, 101])
+def test_how_many_hosts_there_can_be(count: int) -> None:
+    with pytest.raises(SpecError, match=f"{count} hosts were asked for; there can be 1 to 100"):
+        Plan(count)

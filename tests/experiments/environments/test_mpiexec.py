@@ -1,0 +1,66 @@
+"""How each MPI starts ranks, whatever batch system the driver itself runs in.
+
+Their commands on one node are in environments/golden, for 2 and 4 ranks on 2 cores.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.environments.mpiexec import across, outside_jobs
+from experiments.model.environment import MPIS
+from tests.starting import Start
+
+PREFIX = Path("/opt/venv")
+PROGRAM = ("python", "ranks.py")
+
+
+def test_the_variables_of_a_job_around_the_driver_are_left_out() -> None:
+    around = {"SLURM_NTASKS": "1", "PMI_RANK": "0", "PMIX_RANK": "0", "HYDRA_RMK": "pbs"}
+    assert outside_jobs({**around, "PATH": "/bin"}) == {"PATH": "/bin"}
+
+
+def placed(flavour: str, hosts: str) -> str:
+    """The words of an MPI for ranks on hosts that are named by a letter each."""
+    argv, _ = across(flavour, PREFIX, list(hosts), ("ctl", "br"), 2, PROGRAM, Path("/agent"))
+    return " ".join(argv)
+
+
+def test_ranks_are_placed_on_hosts_in_turn_by_host_and_as_listed() -> None:
+    assert "--host a,a,b --map-by seq" in placed("openmpi", "aab")
+    for flavour in ("mpich", "impi"):
+        assert placed(flavour, "abab").endswith("-hosts a,b -ppn 1 -n 4 python ranks.py")
+    assert placed("mpich", "aab").endswith(" -hosts a:2,b:1 -n 3 python ranks.py")
+    by_host = "-n 2 -host a python ranks.py : -n 1 -host b python ranks.py"
+    assert placed("impi", "aab").endswith(by_host)
+
+
+def test_mpich_refuses_hosts_in_an_order_that_it_does_not_have() -> None:
+    with pytest.raises(ValueError, match="by host or in turn, not as a b b a"):
+        placed("mpich", "abba")
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize(
+    "flavour", ["openmpi", *(pytest.param(each, marks=pytest.mark.rare) for each in MPIS[1:])]
+)
+def test_two_ranks_start_inside_a_batch_systems_single_task(
+    mpirun: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flavour: str
+) -> None:
+    for name, value in {
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOBID": "7",
+        "SLURM_NTASKS": "1",
+        "SLURM_NNODES": "1",
+        "SLURM_NODELIST": "localhost",
+        "SLURM_JOB_NODELIST": "localhost",
+        "SLURM_TASKS_PER_NODE": "1",
+        "SLURM_PROCID": "0",
+        "PMI_SIZE": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys; from mpi4py import MPI; sys.stdout.write(f'of {MPI.COMM_WORLD.size}\\n')"
+    )
+    assert mpirun(program, 2, mpi=flavour).output.count("of 2") == 2

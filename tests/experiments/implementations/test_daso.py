@@ -1,0 +1,52 @@
+"""Training with DASO and its baselines leaves what plain calls of MPI leave."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.implementations.network import Network, batches_of, samples, use_one_thread
+from experiments.model.workloads import DASO_STEP, WORKLOADS
+from tests.starting import Start
+
+PROGRAM = Path(__file__).parent / "ranks" / "daso.py"
+
+
+@pytest.mark.ranks
+def test_each_way_through_a_cycle_is_right(mpirun: Start) -> None:
+    assert mpirun(PROGRAM, 4).output.split().count("right") == 4
+
+
+def test_the_cell_has_the_bytes_of_the_networks_gradients() -> None:
+    network = Network(1)
+    assert network.flat.nbytes == WORKLOADS[DASO_STEP].nbytes
+    assert sum(each.nbytes for each in network.gradients) == network.flat.nbytes
+
+
+def test_gradients_are_the_slopes_of_the_loss() -> None:
+    network, batch = Network(2), samples(2, 0, 16)
+    network.backward(batch)
+    draw = np.random.default_rng(3)
+    for each, gradient in zip(network.parameters, network.gradients, strict=True):
+        way = draw.normal(size=each.shape).astype("f")
+        before, length = each.copy(), 1e-2 / np.linalg.norm(way)
+        each += length * way
+        above = network.loss(batch)
+        each[...] = before - length * way
+        below = network.loss(batch)
+        each[...] = before
+        slope = (above - below) / (2 * length)
+        assert slope == pytest.approx(float((gradient * way).sum()), rel=0.05, abs=5e-3)
+
+
+def test_matrices_are_multiplied_on_one_thread() -> None:
+    assert use_one_thread()
+
+
+def test_the_task_can_be_learned() -> None:
+    network, unseen = Network(3), samples(3, 1, 512)
+    before = network.loss(unseen)
+    for batch in batches_of(samples(3, 0, 60 * 64), 64):
+        network.backward(batch)
+        network.step()
+    assert network.loss(unseen) < before - 0.3

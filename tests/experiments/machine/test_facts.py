@@ -1,0 +1,170 @@
+"""What a result keeps of a machine's nodes, from a tree as the kernel shows it."""
+
+import hashlib
+import json
+import os
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hbmcomm
+from experiments.machine import facts
+from experiments.machine.facts import nodes
+from tests.hbmcomm.memory.machine_files import write_machine
+
+KIB_OF_GIB = 2**20
+
+
+MACHINE = {
+    "cpuinfo": "model name: Example",
+    "node": [
+        {
+            "cpulist": "0-1",
+            "distance": "10 20",
+            "meminfo": {"MemTotal": 4 * KIB_OF_GIB, "MemFree": 4096},
+            "access0": {"read_bandwidth": 20_000},
+        },
+        {
+            "cpulist": "",
+            "distance": "20 10",
+            "meminfo": {"MemTotal": KIB_OF_GIB, "MemFree": 4096},
+            "access0": {"read_bandwidth": 90_000, "initiators": [0]},
+        },
+    ],
+}
+"""One node with CPUs and a faster one without."""
+
+
+def test_what_stays_the_same_from_launch_to_launch_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES"):
+        monkeypatch.delenv(name, raising=False)
+    write_machine(MACHINE, tmp_path)
+    found = nodes(str(tmp_path / "sys"), str(tmp_path / "proc"))
+    ordinary, fast = found["nodes"]
+    assert ordinary == {
+        "id": 0,
+        "cpus": [0, 1],
+        "total_bytes": 4 * 2**30,
+        "distances": {"0": 10, "1": 20},
+        "initiators": [],
+        "read_bandwidth": 20_000 * 2**20,
+        "is_hbm": False,
+    }
+    assert (fast["cpus"], fast["initiators"], fast["is_hbm"]) == ([], [0], True)
+    assert found["hbm"]["nodes"] == [1]
+    assert found["hbm"]["rule"] and found["hbm"]["evidence"]
+    assert found["hbm"]["emulated"] is False
+
+
+def test_json_gives_back_what_this_machine_s_nodes_are() -> None:
+    found = nodes()
+    assert json.loads(json.dumps(found)) == found
+    assert [node["id"] for node in found["nodes"]] == [n.id for n in hbmcomm.topology().nodes]
+    cpus = {cpu for node in found["nodes"] for cpu in node["cpus"]}
+    assert os.sched_getaffinity(0) <= cpus
+
+
+def test_every_version_is_that_of_this_process() -> None:
+    found = facts.versions()
+    assert found["numpy"] == np.__version__
+    assert found["mpi4py"] == metadata.version("mpi4py")
+    assert found["memkind"]
+    assert all(isinstance(version, str) and version for version in found.values())
+
+
+def test_the_mpi_is_named_without_where_it_was_built() -> None:
+    name = facts.versions()["mpi"]
+    assert any(digit in name for digit in "0123456789")
+    assert "package" not in name
+    assert "\0" not in name
+
+
+def test_a_file_that_cannot_be_read_is_told_as_not_found(tmp_path: Path) -> None:
+    readable = tmp_path / "library"
+    readable.write_bytes(b"code")
+    assert facts._digest(readable) == hashlib.sha256(b"code").hexdigest()[:16]
+    assert facts._digest(tmp_path / "none") == "not found"
+
+
+def test_every_setting_is_reported_in_words_or_as_not_found() -> None:
+    found = facts.machine()
+    assert set(facts.SETTINGS) <= set(found)
+    assert found["kernel"] == os.uname().release
+    assert all(isinstance(value, str) and value for value in found.values())
+
+
+def test_governors_of_all_cpus_are_reported_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "CPU", tmp_path)
+    assert facts.governors() == "not found"
+    for cpu, governor in (("cpu0", "powersave"), ("cpu1", "performance"), ("cpu10", "powersave")):
+        (tmp_path / cpu / "cpufreq").mkdir(parents=True)
+        (tmp_path / cpu / "cpufreq/scaling_governor").write_text(f"{governor}\n")
+    assert facts.governors() == "performance, powersave"
+
+
+def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
+    assert facts.read(tmp_path / "none") == "not found"
+    assert facts.shm_bytes(str(tmp_path / "none")) == "not found"
+
+
+def test_the_largest_cache_of_the_first_cpu_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "CPU", tmp_path)
+    assert facts.last_level_cache() == 32 * 2**20
+    for index, size in enumerate(("32K", "1024K", "16M")):
+        (tmp_path / f"cpu0/cache/index{index}").mkdir(parents=True)
+        (tmp_path / f"cpu0/cache/index{index}/size").write_text(size + "\n")
+    assert facts.last_level_cache() == 16 * 2**20
+
+
+def test_available_memory_is_less_than_all() -> None:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < facts.available_memory() <= total
+
+
+def test_the_status_of_this_process_is_a_table() -> None:
+    assert facts.status()["Pid"] == str(os.getpid())
+    assert facts.namespaces()["pid"].startswith("pid:[")
+
+
+def test_the_threads_of_a_core_are_read_and_where_there_is_no_list_a_cpu_is_alone(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "cpu68/topology").mkdir(parents=True)
+    (tmp_path / "cpu68/topology/thread_siblings_list").write_text("0,68,136\n")
+    assert facts.siblings(68, tmp_path) == {0, 68, 136}
+    assert facts.siblings(5, tmp_path) == {5}
+
+
+def test_only_kernel_options_that_move_a_benchmark_are_reported() -> None:
+    line = "root=UUID=4711 quiet isolcpus=2-3 token=secret mitigations=off nosmt"
+    assert facts.kernel_options(line) == "isolcpus=2-3 mitigations=off nosmt"
+    assert facts.kernel_options("root=/dev/sda quiet") == "none of note"
+
+
+OURS = {"sys_vendor": "hbmcomm", "product_name": "knl-snc4-flat", "product_version": "tcg"}
+
+
+@pytest.mark.parametrize(
+    ("firmware", "shown"),
+    [
+        (OURS, "knl-snc4-flat (tcg)"),
+        (OURS | {"sys_vendor": "QEMU"}, "no"),
+        ({"product_name": "knl-snc4-flat"}, "no"),
+        ({"sys_vendor": "hbmcomm"}, "not found (not found)"),
+    ],
+    ids=["ours", "another's", "without a vendor", "ours that hides how it runs"],
+)
+def test_only_the_firmware_of_our_own_machines_says_emulated(
+    tmp_path: Path, firmware: dict[str, str], shown: str
+) -> None:
+    for name, text in firmware.items():
+        (tmp_path / name).write_text(f"{text}\n")
+    assert facts.emulated(tmp_path) == shown

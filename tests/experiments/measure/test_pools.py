@@ -1,0 +1,98 @@
+"""Buffers of one kind at a time; where their pages are is asked again once they were measured."""
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+import hbmcomm
+from experiments.measure.buffers import Unavailable
+from experiments.measure.pools import Pools
+from experiments.model.errors import Misplaced
+from experiments.model.launch import Cell, Launch
+from tests.launched import LAUNCH
+
+KIB = 1024
+REGULAR, HBW = ("regular", "local", "arena"), ("hbw", "local", "arena")
+
+
+@pytest.fixture
+def launch(monkeypatch: pytest.MonkeyPatch) -> Launch:
+    """One rank, hbw emulated on node 0."""
+    monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
+    cells = tuple(Cell("allreduce", "mpi", kind, "local", KIB) for kind in ("regular", "hbw"))
+    return replace(LAUNCH, ranks=1, cells=cells)
+
+
+def half_moved(array: np.ndarray) -> dict[int, int]:
+    """What the kernel says of an array, half of which is on another node by now."""
+    return dict.fromkeys((0, 1), array.nbytes // 2)
+
+
+def made(launch: Launch) -> Pools:
+    return Pools(MPI.COMM_SELF, launch, min(os.sched_getaffinity(0)))
+
+
+def test_another_kind_closes_the_one_before(launch: Launch) -> None:
+    found = made(launch)
+    first = found.of(REGULAR)
+    assert found.of(REGULAR) is first
+    assert found.described == []
+    assert found.of(HBW).emulated
+    assert [each["kind"] for each in found.described] == ["regular"]
+    assert first.communicators["mpi"] == MPI.COMM_NULL
+    found.close()
+    found.close()
+    assert [each["kind"] for each in found.described] == ["regular", "hbw"]
+
+
+def test_what_cannot_be_had_is_tried_once(launch: Launch) -> None:
+    found = made(launch)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="dax_kmem"):
+            found.of(("dax_kmem", "local", "arena"))
+    found.close()
+    assert found.described == []
+
+
+def test_pages_of_a_strict_kind_that_moved_while_they_were_measured_void_the_launch(
+    launch: Launch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = made(launch)
+    found.of(HBW)
+    monkeypatch.setattr(hbmcomm, "placement", half_moved)
+    with pytest.raises(Misplaced, match=r"after timing, kind hbw: all .* belong on nodes \[0\]"):
+        found.close()
+
+
+def test_pages_of_other_kinds_that_moved_are_recorded(
+    launch: Launch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = made(launch)
+    nbytes = sum(found.of(REGULAR).placement.values())
+    monkeypatch.setattr(hbmcomm, "placement", half_moved)
+    found.close()
+    (shown,) = found.described
+    assert shown["placement"] == {"0": nbytes}
+    assert shown["placement_after"] == {"0": nbytes // 2, "1": nbytes // 2}
+
+
+def test_groups_of_torch_work_over_the_arena_without_a_cell_of_direct(launch: Launch) -> None:
+    cells = tuple(replace(launch.cells[0], transport=name) for name in ("gloo", "torch"))
+    found = made(replace(launch, cells=cells))
+    assert set(found.of(REGULAR).communicators) == {"direct", "mpi"}
+    found.close()
+    assert [each["source"] for each in found.described] == ["arena"]
+
+
+def test_private_arrays_are_no_part_of_a_transports_memory(launch: Launch) -> None:
+    direct = tuple(replace(cell, transport="direct") for cell in launch.cells)
+    found = made(replace(launch, cells=direct))
+    for buffers in ("arena", "private"):
+        found.of(("regular", "local", buffers))
+    found.close()
+    sources = {each["buffers"]: each["source"] for each in found.described}
+    assert sources["arena"] == "arena"
+    assert sources["private"] in ("memkind", "mmap")

@@ -1,0 +1,125 @@
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.model.environment import MPIS
+from experiments.model.errors import Missing
+from experiments.processes import scratch
+from experiments.provision import mpi_wheels
+
+
+def test_into_the_environment_of_an_mpi_go_pinned_versions_only() -> None:
+    python, root = Path("/p/bin/python"), Path("/here")
+    line = " ".join(mpi_wheels.pip_command(python, root, "install", "--editable", "/here[impi]"))
+    assert line == (
+        "/p/bin/python -P -m pip install -q --disable-pip-version-check "
+        "--constraint /here/constraints.txt --no-build-isolation --editable /here[impi]"
+    )
+
+
+@pytest.mark.rare
+def test_what_a_caller_needs_beside_is_installed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "constraints.txt").write_text("")
+    flavour = next(each for each in MPIS if mpi_wheels.prefix(each) != Path(sys.prefix))
+    place = mpi_wheels.prefix(flavour, tmp_path)
+    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+    with zipfile.ZipFile(tmp_path / "extra-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(
+            "extra-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: extra\nVersion: 1\n"
+        )
+        wheel.writestr("extra-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr("extra-1.dist-info/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    lines: list[str] = []
+    for _ in range(2):
+        mpi_wheels.add(flavour, "more", ["extra"], lines.append, tmp_path)
+    assert lines == [f"more: installing extra for {flavour}"]
+    assert mpi_wheels.distributions(place)["extra"] == "1"
+
+
+@pytest.mark.parametrize("flavour", MPIS)
+def test_an_environment_that_is_up_to_date_is_taken_as_it_is(flavour: str) -> None:
+    lines: list[str] = []
+    place = mpi_wheels.ensure(flavour, lines.append)
+    assert (place / "bin/mpiexec").is_file()
+    again: list[str] = []
+    assert mpi_wheels.ensure(flavour, again.append) == place
+    assert again == []
+
+
+@pytest.fixture
+def flavour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An MPI for which no environment can be made under tmp_path: pip reaches no registry."""
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'unfinished'\n")
+    (tmp_path / "constraints.txt").write_text("")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    return next(each for each in MPIS if mpi_wheels.prefix(each) != Path(sys.prefix))
+
+
+@pytest.mark.rare
+def test_an_environment_that_pip_cannot_make_ends_in_its_words(
+    tmp_path: Path, flavour: str
+) -> None:
+    with pytest.raises(Missing, match=f"the environment for {flavour} could not be made"):
+        mpi_wheels.ensure(flavour, lambda line: None, root=tmp_path)
+
+
+@pytest.mark.rare
+def test_two_processes_do_not_make_one_environment_at_once(tmp_path: Path, flavour: str) -> None:
+    makes = (
+        "from experiments.provision import mpi\n"
+        f"mpi.ensure({flavour!r}, print, root=mpi.Path({str(tmp_path)!r}))\n"
+    )
+    place = mpi_wheels.prefix(flavour, tmp_path)
+    with scratch.locked(place.parent, f"{flavour}.lock"):
+        other = subprocess.Popen([sys.executable, "-c", makes], stderr=subprocess.PIPE, text=True)
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(3)
+        assert not place.exists()
+    assert "could not be made" in other.communicate(timeout=60)[1]
+
+
+def take_turn(folder: Path) -> None:
+    with scratch.locked(folder):
+        pass
+
+
+def test_the_pip_of_a_killed_process_keeps_the_next_one_waiting(tmp_path: Path) -> None:
+    gate, places = tmp_path / "gate", tmp_path / "places"
+    os.mkfifo(gate)
+    makes = (
+        "from pathlib import Path\n"
+        "from experiments.processes import scratch\n"
+        "from experiments.provision import mpi\n"
+        f"with scratch.locked(Path({str(places)!r})) as lock:\n"
+        "    print('alone', flush=True)\n"
+        f"    mpi.run(['cat', {str(gate)!r}], 'none', pass_fds=(lock,))\n"
+    )
+    command = [sys.executable, "-c", makes]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        with gate.open("w"):  # once the command reads from it, which stands for pip
+            killed.kill()
+            killed.wait()
+            next_one = threading.Thread(target=take_turn, args=(places,))
+            next_one.start()
+            next_one.join(0.3)
+            assert next_one.is_alive()
+        next_one.join(60)
+        assert not next_one.is_alive()
+
+
+def test_every_distribution_of_an_environment_is_known_with_its_version() -> None:
+    found = mpi_wheels.distributions(Path(sys.prefix))
+    assert found["numpy"] == np.__version__
+    assert list(found) == sorted(found, key=str.lower)

@@ -1,0 +1,52 @@
+"""Which part of the findings gets a drawing of its own."""
+
+import pytest
+
+from plots.layout.facets import heads, parts, some_arms
+from tests.campaigns import find
+
+
+def test_one_mpi_is_not_named_in_files_and_several_are() -> None:
+    (only,) = parts(find(arms=("host",), blocks=1).times)
+    assert (only.name, only.where) == ("-2-ranks", ", 2 ranks")
+    times = find(arms=("host",), blocks=1, ranks=(2, 4), mpis=("impi", "openmpi")).times
+    found = parts(times)
+    assert [(each.name, each.where) for each in found] == [
+        ("-openmpi-2-ranks", ", Open MPI, 2 ranks"),
+        ("-openmpi-4-ranks", ", Open MPI, 4 ranks"),
+        ("-impi-2-ranks", ", Intel MPI, 2 ranks"),
+        ("-impi-4-ranks", ", Intel MPI, 4 ranks"),
+    ]
+    assert sum(len(each.frame) for each in found) == len(times)
+
+
+@pytest.mark.parametrize(
+    ("arms", "shown", "notes"),
+    [
+        (["docker-tuned-one", "host"], ["host", "docker-tuned-one"], []),
+        (
+            ["docker-default-one", "docker-tuned-one", "host"],
+            ["host", "docker-tuned-one"],
+            ["1 other arm is in the tables."],
+        ),
+        (
+            ["docker-default-one", "host", "docker-tuned-isolated", "podman-default-one"],
+            ["host", "docker-tuned-isolated"],
+            ["2 other arms are in the tables."],
+        ),
+    ],
+)
+def test_the_host_and_the_tuned_container_are_shown_first(
+    arms: list[str], shown: list[str], notes: list[str]
+) -> None:
+    assert some_arms(arms, 2) == (shown, notes)
+
+
+def test_the_images_files_are_not_called_a_container() -> None:
+    arms = ("userland", "docker-default-one", "docker-tuned-one")
+    assert heads([("mpi", arm) for arm in arms]) == [
+        "the image's files, no container",
+        "one container, Docker, default",
+        "Docker, tuned",
+    ]
+    assert heads([("mpi", "userland")]) == ["the image's files, no container"]
