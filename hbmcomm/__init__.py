@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from hbmcomm.collectives.core.tuning import Threshold, tuning
 from hbmcomm.errors import (
     ArenaUnavailable,
     CallMismatch,
@@ -12,9 +11,7 @@ from hbmcomm.errors import (
     PeerError,
     PlacementUnknown,
 )
-from hbmcomm.memory.placement import placement, placement_method
-from hbmcomm.memory.policy.kinds import KINDS, Kind, default_kind, resolve
-from hbmcomm.memory.private.arrays import (
+from hbmcomm.memory.arrays import (
     asarray,
     empty,
     empty_like,
@@ -25,14 +22,17 @@ from hbmcomm.memory.private.arrays import (
     zeros,
     zeros_like,
 )
-from hbmcomm.memory.private.memkind import memkind_version
-from hbmcomm.memory.private.numpy_memory import numpy_memory
-from hbmcomm.memory.topology.machine import topology
-from hbmcomm.memory.topology.model import Topology
+from hbmcomm.memory.kinds import KINDS, Kind, default_kind, resolve
+from hbmcomm.memory.machine import topology
+from hbmcomm.memory.memkind import memkind_version
+from hbmcomm.memory.numpy_memory import numpy_memory
+from hbmcomm.memory.placement import placement, placement_method
+from hbmcomm.memory.topology import Topology
+from hbmcomm.tuning import Threshold, tuning
 
 if TYPE_CHECKING:
-    from hbmcomm.collectives.calls.plan import Plan
     from hbmcomm.communicator import Communicator
+    from hbmcomm.transports.plans import Plan
 
     __version__: str
 
@@ -86,7 +86,7 @@ def _late(name: str) -> object:
 
         return Communicator
     if name == "Plan":
-        from hbmcomm.collectives.calls.plan import Plan
+        from hbmcomm.transports.plans import Plan
 
         return Plan
     if name == "__version__":

@@ -7,9 +7,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from hbmcomm.collectives.transports.transport import Transport
-from hbmcomm.memory.policy.kinds import Kind
-from hbmcomm.memory.private.arrays import Shape
+from hbmcomm.memory.arrays import Shape
+from hbmcomm.memory.kinds import Kind
+from hbmcomm.transports.transport import Transport
 
 
 class Allocating(Transport):

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from mpi4py import MPI
 
 from hbmcomm.allocation import Allocating
-from hbmcomm.collectives.transports.read_only import ReadOnly
 from hbmcomm.derived import Derivable, Undecided, unwrapped, wrap
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.policy.kinds import Nodes
-from hbmcomm.memory.topology.sysfs import format_list
+from hbmcomm.memory.kinds import Nodes
+from hbmcomm.memory.sysfs import format_list
 from hbmcomm.options import check_wrappable, options_of, run_on_all
+from hbmcomm.transports.transport import ReadOnly
 
 
 class Communicator(Allocating, Derivable):
@@ -57,7 +57,7 @@ class Communicator(Allocating, Derivable):
             the transport direct. The first communicator of a job takes the whole device, in equal
             parts for its ranks; communicators derived from it share that, and the last of them,
             with the last array, releases it. Only one job has it at a time
-            (`hbmcomm.memory.dax.owner_table` lists what is not detected), and bytes of earlier jobs
+            (`hbmcomm.memory.owner_table` lists what is not detected), and bytes of earlier jobs
             are zeroed before an array gets them.
 
     Raises:

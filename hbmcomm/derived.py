@@ -13,12 +13,11 @@ from typing import Any, Self
 
 from mpi4py import MPI
 
-from hbmcomm.collectives.calls.plan import Plan
-from hbmcomm.collectives.transports import TRANSPORTS
-from hbmcomm.collectives.transports.transport import Transport
 from hbmcomm.errors import KindUnavailable
-from hbmcomm.memory.private.arrays import ArrayFactory
-from hbmcomm.options import Options, gather_failures
+from hbmcomm.memory.arrays import ArrayFactory
+from hbmcomm.options import TRANSPORTS, Options, gather_failures
+from hbmcomm.transports.plans import Plan
+from hbmcomm.transports.transport import Transport
 
 
 class Derivable(Transport):

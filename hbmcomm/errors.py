@@ -1,7 +1,7 @@
 """The errors of hbmcomm.
 
 Each message has three parts: what was asked, what was found, and what to do next. This module needs
-no MPI; where a program has a Communicator, `collectives/core/mpi_errors.py` makes `MPI.Exception` a
+no MPI; where a program has a Communicator, `transports/mpi_errors.py` makes `MPI.Exception` a
 base of these classes too.
 """
 

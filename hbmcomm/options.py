@@ -12,11 +12,24 @@ from typing import Any, NamedTuple, TypeVar
 
 from mpi4py import MPI
 
-from hbmcomm.collectives.transports import AUTO, TRANSPORTS
 from hbmcomm.errors import ArenaUnavailable, HbmcommError, OutOfMemory
-from hbmcomm.memory.policy.kinds import Nodes, default_kind, resolve
+from hbmcomm.hierarchical.transport import Hierarchical
+from hbmcomm.memory.kinds import Nodes, default_kind, resolve
+from hbmcomm.transports.direct import Direct
+from hbmcomm.transports.pickled import Pickles
+from hbmcomm.transports.transport import Buffers, Transport
 
 T = TypeVar("T")
+
+TRANSPORTS: dict[str, type[Transport]] = {
+    "direct": Direct,
+    "hierarchical": Hierarchical,
+    "mpi": Buffers,
+    "pickle": Pickles,
+}
+
+AUTO = ("direct", "hierarchical", "mpi")
+"""The transports that "auto" tries, in order, until one works on all ranks."""
 
 
 class Options(NamedTuple):

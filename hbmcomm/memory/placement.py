@@ -22,10 +22,9 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
 from hbmcomm.errors import PlacementUnknown
-from hbmcomm.memory.dax import dax_file
-from hbmcomm.memory.dax.dax_file import DaxFile
-from hbmcomm.memory.policy import kernel
-from hbmcomm.memory.policy.kernel import PAGE
+from hbmcomm.memory import dax_file, kernel
+from hbmcomm.memory.dax_file import DaxFile
+from hbmcomm.memory.kernel import PAGE
 
 _PAGES_AT_ONCE = 2**16
 

@@ -17,17 +17,16 @@ from typing import Any
 
 from torch import distributed
 
-from hbmcomm.collectives.core.native import Core
-from hbmcomm.collectives.core.opening import Opened, open_core, open_on_all
 from hbmcomm.errors import ArenaUnavailable, HbmcommError
-from hbmcomm.memory.policy.kinds import Kind, default_kind, resolve
-from hbmcomm.memory.shared import consensus
-from hbmcomm.memory.shared.arena_creation import MOST_RANKS, create_arena
-from hbmcomm.memory.shared.consensus import Allgather
-from hbmcomm.memory.shared.pool import Pool
-from hbmcomm.memory.topology import procfs
+from hbmcomm.memory import consensus, procfs
+from hbmcomm.memory.arena_creation import MOST_RANKS, create_arena
+from hbmcomm.memory.consensus import Allgather
+from hbmcomm.memory.kinds import Kind, default_kind, resolve
+from hbmcomm.memory.pool import Pool
 from hbmcomm.torch.rendezvous import allgather
 from hbmcomm.torch.shim_loading import address, shim
+from hbmcomm.transports.native import Core
+from hbmcomm.transports.opening import Opened, open_core, open_on_all
 
 VARIABLE = "HBMCOMM_KIND"
 """The kind of memory of tensors that a group allocates."""

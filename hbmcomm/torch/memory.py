@@ -10,9 +10,9 @@ from weakref import WeakValueDictionary
 import torch
 from torch import distributed
 
-from hbmcomm.memory.policy.kinds import Kind, resolve
-from hbmcomm.memory.private import blocks, regions
-from hbmcomm.memory.private.blocks import Block
+from hbmcomm.memory import blocks
+from hbmcomm.memory.blocks import Block
+from hbmcomm.memory.kinds import Kind, resolve
 from hbmcomm.torch.shim_loading import shim
 
 
@@ -102,7 +102,7 @@ _blocks: WeakValueDictionary[int, Block] = WeakValueDictionary()
 def kind_of(tensor: torch.Tensor) -> str | None:
     """The kind of memory that a tensor's data was allocated in; None: torch's own memory."""
     address = tensor.untyped_storage().data_ptr()
-    found = _blocks.get(address) or regions.find(address)
+    found = _blocks.get(address) or blocks.find(address)
     return None if found is None else found.kind.name
 
 

@@ -14,10 +14,10 @@ from typing import Any
 from torch import distributed
 
 from hbmcomm import typed_json
-from hbmcomm.collectives.core.native import Setting
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.shared.consensus import Problem
-from hbmcomm.memory.shared.handshake import Answer
+from hbmcomm.memory.consensus import Problem
+from hbmcomm.memory.handshake import Answer
+from hbmcomm.transports.native import Setting
 
 _KINDS = (Answer, Problem | None, tuple[int, str], tuple[int | None, Problem | None])
 """Of the values that ranks exchange; no value is of two of them."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from hbmcomm.collectives.core.native import ffi, lib
 from hbmcomm.torch import build
+from hbmcomm.transports.native import ffi, lib
 
 _FUNCTIONS = (
     "hbm_run",

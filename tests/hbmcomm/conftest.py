@@ -10,7 +10,7 @@ from tests.left import nothing_left
 from tests.native.compiling import run, tool_at
 from tests.starting import Start, Survivors
 
-DRAWN = Path(__file__).parent / "collectives/ranks/drawn"
+DRAWN = Path(__file__).parent / "transports/ranks/drawn"
 
 
 @pytest.fixture(scope="session")

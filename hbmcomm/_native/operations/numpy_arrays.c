@@ -2,7 +2,7 @@
    nothing is allocated.
 
    The first fields of an ndarray and of its dtype are NumPy's stable ABI. They are declared here so
-   that one binary works with every NumPy and Python. hbmcomm/collectives/core/native.py compares
+   that one binary works with every NumPy and Python. hbmcomm/transports/native.py compares
    these reads with NumPy's own values before it relies on them. The caller holds references to the
    objects, so that they stay. cffi releases Python's lock around each call: a program that sets the
    shape of an array, or resizes it, while another thread is in a call on it has a data race, as it has

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm.collectives.hierarchical.hosts.grouping import find_hosts
 from hbmcomm.communicator import Communicator
+from hbmcomm.hierarchical.grouping import find_hosts
 from hbmcomm.options import check_wrappable, run_on_all
 
 

@@ -14,11 +14,11 @@ from mpi4py import MPI
 
 from hbmcomm.communicator import Communicator
 from hbmcomm.options import run_on_all
-from hbmcomm.training.closed_by_all import ClosedByAll
 from hbmcomm.training.daso.communicators import Communicators
 from hbmcomm.training.daso.exchange import Exchange
 from hbmcomm.training.daso.parameters import Flat, adapted
 from hbmcomm.training.daso.schedule import Schedule
+from hbmcomm.training.endings import ClosedByAll
 
 
 class Daso(ClosedByAll):

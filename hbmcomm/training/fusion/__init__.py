@@ -3,7 +3,7 @@
 from hbmcomm.training.fusion.buffer_cache import BufferCache, Memory, memory_of
 from hbmcomm.training.fusion.fused import FusedAllreduce
 from hbmcomm.training.fusion.negotiation import TensorMismatch, TensorMissing
-from hbmcomm.training.fusion.work import Work
+from hbmcomm.training.fusion.submissions import Work
 
 __all__ = [
     "BufferCache",

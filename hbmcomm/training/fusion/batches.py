@@ -14,8 +14,8 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 from hbmcomm.communicator import Communicator
-from hbmcomm.memory.private.arrays import source
-from hbmcomm.memory.private.blocks import ALIGNMENT
+from hbmcomm.memory.arrays import source
+from hbmcomm.memory.blocks import ALIGNMENT
 from hbmcomm.training.fusion.negotiation import Known, Place, Signature, TensorMismatch
 
 Array = NDArray[Any]

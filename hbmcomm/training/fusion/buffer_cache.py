@@ -14,11 +14,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hbmcomm.collectives.core.native import ffi, lib
-from hbmcomm.collectives.core.numpy_arrays import register
-from hbmcomm.memory.policy import kernel
-from hbmcomm.memory.private.arrays import owner_of, source
-from hbmcomm.memory.private.blocks import Block, Source
+from hbmcomm.memory import kernel
+from hbmcomm.memory.arrays import owner_of, source
+from hbmcomm.memory.blocks import Block, Source
+from hbmcomm.transports.native import ffi, lib, register
 
 Known = TypeVar("Known")
 Array = NDArray[Any]

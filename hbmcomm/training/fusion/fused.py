@@ -18,12 +18,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.private.arrays import Shape
-from hbmcomm.training.closed_by_all import ClosedByAll
+from hbmcomm.memory.arrays import Shape
+from hbmcomm.training.endings import ClosedByAll
 from hbmcomm.training.fusion.batches import Plan, Reducer, planned
 from hbmcomm.training.fusion.negotiation import Known, Negotiation, Round
-from hbmcomm.training.fusion.submissions import Submissions
-from hbmcomm.training.fusion.work import Work, missing
+from hbmcomm.training.fusion.submissions import Submissions, Work, missing
 
 FUSION_BYTES = {"direct": 2**20}
 """By transport: what stays in the cache between packing, reducing and unpacking."""

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from hbmcomm.memory.policy import cpu_location
+from hbmcomm.memory import cpu_location
 from hbmcomm.options import run_on_all
 from hbmcomm.training.parameter_server.chunks import LINE
 from hbmcomm.training.parameter_server.job import Design, Job, Shape

@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm.collectives.core.native import ffi, lib
-from hbmcomm.collectives.hierarchical.hosts.watch import Watch
-from hbmcomm.collectives.hierarchical.wire import Patience
 from hbmcomm.errors import PeerError
-from hbmcomm.training.lost_ranks import watch_over
+from hbmcomm.hierarchical.watch import Watch
+from hbmcomm.hierarchical.wire import Patience
+from hbmcomm.training.endings import watch_over
 from hbmcomm.training.parameter_server.chunks import Chunk
 from hbmcomm.training.parameter_server.job import ITEM, Arrays, Job
 from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
+from hbmcomm.transports.native import ffi, lib
 
 LEAST_BYTES = 96 * 2**10
 """The least bytes of a piece, but for the last one of an owner."""

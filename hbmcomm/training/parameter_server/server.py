@@ -15,7 +15,7 @@ from mpi4py import MPI
 
 from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError
-from hbmcomm.training.closed_by_all import ClosedByAll
+from hbmcomm.training.endings import ClosedByAll
 from hbmcomm.training.parameter_server.arguments import Asked, Owners, agreed
 from hbmcomm.training.parameter_server.chunks import shares
 from hbmcomm.training.parameter_server.job import Design, Way

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from hbmcomm.collectives.core.native import ffi, lib
 from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.shared.arena import Arena, MappedBytes
+from hbmcomm.memory.arena import Arena, MappedBytes
 from hbmcomm.training.parameter_server.chunks import Chunk
 from hbmcomm.training.parameter_server.job import ITEM, Arrays, Design, Job
 from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
+from hbmcomm.transports.native import ffi, lib
 
 _in_flight: set[Shared] = set()
 """The core uses their memory whatever the program does with them."""

@@ -13,9 +13,9 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from hbmcomm.collectives.core.native import Core, lib
-from hbmcomm.collectives.hierarchical.wire import Patience
 from hbmcomm.errors import PeerError
+from hbmcomm.hierarchical.wire import Patience
+from hbmcomm.transports.native import Core, lib
 
 Bytes = NDArray[np.uint8]
 _MOST = 2**30  # bytes of one call of MPI

@@ -8,8 +8,8 @@ from typing import Any
 
 from mpi4py import MPI
 
-from hbmcomm.collectives.hierarchical.wire import Patience
 from hbmcomm.errors import PeerError
+from hbmcomm.hierarchical.wire import Patience
 
 _GRACE = 0.5  # seconds
 

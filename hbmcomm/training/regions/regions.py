@@ -14,18 +14,17 @@ from typing import NamedTuple
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm.collectives.core.native import lib
-from hbmcomm.collectives.hierarchical.hosts.watch import Watch
-from hbmcomm.collectives.transports.transport import Neighbours
 from hbmcomm.communicator import Communicator
 from hbmcomm.errors import HbmcommError, PeerError
-from hbmcomm.memory.shared.arena import MappedBytes
-from hbmcomm.training.closed_by_all import ClosedByAll
-from hbmcomm.training.lost_ranks import watch_over
+from hbmcomm.hierarchical.watch import Watch
+from hbmcomm.memory.arena import MappedBytes
+from hbmcomm.training.endings import ClosedByAll, watch_over
 from hbmcomm.training.regions.ends import Bytes, End, SharedEnd, WindowEnd
 from hbmcomm.training.regions.extent import Extent, arrange
 from hbmcomm.training.regions.messages import Messages
 from hbmcomm.training.regions.region import Region, RemoteRegion
+from hbmcomm.transports.native import lib
+from hbmcomm.transports.transport import Neighbours
 
 _OFFER, _REPLY, _REPLIES = 0, 1, 1000  # tags
 _stranded: list[list[Bytes]] = []

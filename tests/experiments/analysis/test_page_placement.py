@@ -11,7 +11,7 @@ from experiments.analysis.page_placement import Node, PageMap, by_node, frame, o
 from experiments.emulation import description
 from experiments.machine import facts as measured
 from experiments.model.environment import machine_names
-from hbmcomm.memory.topology import model
+from hbmcomm.memory import topology as library
 from tests.experiments.emulation.kernel_view import nodes_as_shown
 from tests.launched import make_launch
 
@@ -106,13 +106,13 @@ def test_local_is_the_node_of_the_cpu_and_what_stands_beside_it() -> None:
             assert each.local == (1.0 if panel.locality == "local" else 0.0)
 
 
-def shown(*nodes: model.Node) -> model.Topology:
-    return model.Topology(nodes, (), (), (), "", model.HbmFinding((), "", (), False))
+def shown(*nodes: library.Node) -> library.Topology:
+    return library.Topology(nodes, (), (), (), "", library.HbmFinding((), "", (), False))
 
 
-def lacking(number: int, cpus: tuple[int, ...], size: int, near: tuple[int, ...]) -> model.Node:
+def lacking(number: int, cpus: tuple[int, ...], size: int, near: tuple[int, ...]) -> library.Node:
     far = {other: 10 + 10 * (other != number) for other in range(5)}
-    return model.Node(number, cpus, size, size, size, far, near)
+    return Node(number, cpus, size, size, size, far, near)
 
 
 LACKING = shown(
@@ -136,7 +136,7 @@ def test_memory_is_local_although_nodes_lack_something() -> None:
 
 @pytest.mark.parametrize("topology", [*EMULATED.values(), LACKING], ids=[*EMULATED, "lacking"])
 def test_local_is_what_the_library_calls_local_on_every_machine(
-    monkeypatch: pytest.MonkeyPatch, topology: model.Topology
+    monkeypatch: pytest.MonkeyPatch, topology: Topology
 ) -> None:
     monkeypatch.setattr(hbmcomm, "topology", lambda *_: topology)
     cpus = [cpu for node in topology.nodes for cpu in node.cpus]

@@ -4,8 +4,8 @@ import pytest
 
 from experiments.emulation import numa_maps
 from experiments.emulation.machine import Description
-from hbmcomm.memory.topology.hbm_detection import Clues
-from hbmcomm.memory.topology.model import DaxDevice, Node
+from hbmcomm.memory.hbm_detection import Clues
+from hbmcomm.memory.topology import DaxDevice, Node
 
 needs_numa_maps = pytest.mark.skipif(
     not (numa_maps.OWN / "numa_maps").exists(), reason="a kernel without NUMA has no numa_maps"

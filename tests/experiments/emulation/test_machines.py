@@ -5,7 +5,7 @@ import pytest
 from experiments.emulation import description
 from experiments.emulation.machine import MIB, Description
 from experiments.model.environment import machine_names
-from hbmcomm.memory.topology.hbm_detection import DEFAULT_THRESHOLD, RATIO, find
+from hbmcomm.memory.hbm_detection import DEFAULT_THRESHOLD, RATIO, find
 from tests.experiments.emulation.kernel_view import clues_as_shown
 
 

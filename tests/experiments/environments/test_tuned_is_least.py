@@ -21,14 +21,14 @@ comm.Send(data, 1) if comm.rank == 0 else comm.Recv(data, 0)
 """
 ARENA = """
 import hbmcomm
-from hbmcomm.memory.policy import kernel
+from hbmcomm.memory import kernel
 from mpi4py import MPI
 with hbmcomm.Communicator(MPI.COMM_WORLD, kind="hbw", transport="direct") as comm:
     print(*kernel.policy_of(comm.empty(1 << 20).ctypes.data))
 """
 ARRAY = """
 import hbmcomm
-from hbmcomm.memory.private.arrays import source
+from hbmcomm.memory.arrays import source
 print(source(hbmcomm.empty(1 << 20, kind="hbw")))
 """
 METHOD = """

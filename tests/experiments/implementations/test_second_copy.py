@@ -117,7 +117,7 @@ def test_the_library_has_two_compiled_cores_then(mpirun: Start, tmp_path: Path) 
         import sys
         from pathlib import Path
         import hbmcomm
-        from hbmcomm.collectives.core import native
+        from hbmcomm.transports import native
         from experiments.implementations.second_copy import load
         ours = sys.modules["hbmcomm._native._core"]
         copy = load(Path({str(tmp_path / "hbmcomm")!r}), "hbmcomm_copy")

@@ -172,7 +172,7 @@ def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mappe
 ) -> None:
     left = stopped(
         tmp_path,
-        "from hbmcomm.memory.shared import segment\n"
+        "from hbmcomm.memory import segment\n"
         "made = segment.create('shm', 4096)\n"
         "told.write_text(made.locator.path)",
     )

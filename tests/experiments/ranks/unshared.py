@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from experiments.programs import harness, rank_process
-from hbmcomm.memory.shared import segment
+from hbmcomm.memory import segment
 
 segment.BACKINGS = ()
 rank_process.run(harness.main, Path(sys.argv[1]))

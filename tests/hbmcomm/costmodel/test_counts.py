@@ -4,23 +4,23 @@ from collections import defaultdict
 
 import pytest
 
-from hbmcomm.collectives.hierarchical.between import chain, doubling, rabenseifner, ring, tree
-from hbmcomm.collectives.hierarchical.between.steps import Algorithm, Step, without_empty
 from hbmcomm.costmodel import ALGORITHMS, SHARED
 from hbmcomm.costmodel.counts import SEGMENT
 from hbmcomm.costmodel.shared import flags
+from hbmcomm.hierarchical import between
+from hbmcomm.hierarchical.between import Algorithm, Step, without_empty
 
 ENTRIES = 840  # divides by every number of hosts below
 
 WALKED: dict[tuple[str, str], Algorithm] = {
-    ("bcast", "binomial"): tree.bcast,
-    ("reduce", "binomial"): tree.reduce,
-    ("allreduce", "binomial"): tree.allreduce,
-    ("allreduce", "ring"): ring.allreduce,
-    ("allreduce", "recursive-doubling"): doubling.allreduce,
-    ("allreduce", "rabenseifner"): rabenseifner.allreduce,
-    ("bcast", "chain"): chain.bcast,
-    ("reduce", "chain"): chain.reduce,
+    ("bcast", "binomial"): between.tree_bcast,
+    ("reduce", "binomial"): between.tree_reduce,
+    ("allreduce", "binomial"): between.tree_allreduce,
+    ("allreduce", "ring"): between.ring_allreduce,
+    ("allreduce", "recursive-doubling"): between.doubling_allreduce,
+    ("allreduce", "rabenseifner"): between.rabenseifner_allreduce,
+    ("bcast", "chain"): between.chain_bcast,
+    ("reduce", "chain"): between.chain_reduce,
 }
 
 

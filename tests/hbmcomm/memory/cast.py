@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from hbmcomm import HbmcommError
-from hbmcomm.memory.dax.mapping import DeviceMappings
-from hbmcomm.memory.policy.kinds import resolve
-from hbmcomm.memory.shared.arena import Arena
-from hbmcomm.memory.shared.arena_creation import create_arena
-from hbmcomm.memory.shared.segment_cache import SegmentCache
+from hbmcomm.memory.arena import Arena
+from hbmcomm.memory.arena_creation import create_arena
+from hbmcomm.memory.dax_mapping import DeviceMappings
+from hbmcomm.memory.kinds import resolve
+from hbmcomm.memory.segment_cache import SegmentCache
 
 CONTROL = 100_000
 """Bytes of a control block."""

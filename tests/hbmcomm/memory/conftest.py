@@ -15,9 +15,9 @@ from typing import NamedTuple
 import pytest
 
 import hbmcomm
-from hbmcomm.memory.policy import kinds
-from hbmcomm.memory.policy.kinds import Kind
-from hbmcomm.memory.topology.model import Topology
+from hbmcomm.memory import kinds
+from hbmcomm.memory.kinds import Kind
+from hbmcomm.memory.topology import Topology
 from tests.hbmcomm.memory.machine_files import write_machine
 
 HERE = Path(__file__).parent

@@ -5,7 +5,7 @@ import errno
 import platform
 import struct
 
-from hbmcomm.memory.policy.kernel import NUMBERS
+from hbmcomm.memory.kernel import NUMBERS
 
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _FILTER = 38, 22, 2
 _LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06

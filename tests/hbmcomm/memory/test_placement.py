@@ -7,8 +7,8 @@ import pytest
 
 import hbmcomm
 from hbmcomm.memory import placement as module
-from hbmcomm.memory.policy.kernel import PAGE
-from hbmcomm.memory.shared.arena_creation import create_arena
+from hbmcomm.memory.arena_creation import create_arena
+from hbmcomm.memory.kernel import PAGE
 
 METHODS = list(module._METHODS)
 TELL = """

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from mpi4py import MPI
 
 from hbmcomm import Communicator
-from hbmcomm.collectives.core.native import lib
+from hbmcomm.transports.native import lib
 
 WORLD = MPI.COMM_WORLD
 SIZES = (30, 1000, 80_001)  # float32: in slots, in them where CPUs are shared, pieces and a rest

@@ -13,7 +13,7 @@ from mpi4py import MPI
 from refusal import refused
 
 from hbmcomm import Communicator
-from hbmcomm.collectives.buffers.message import Unreadable, read
+from hbmcomm.transports.message import Unreadable, read
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size

@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from hbmcomm import Communicator
-from hbmcomm.collectives.core import native, opening
+from hbmcomm.transports import native, opening
 
 WORLD = MPI.COMM_WORLD
 RANKS, RANK = WORLD.size, WORLD.rank

@@ -23,8 +23,8 @@ from hbmcomm import (
     OutOfMemory,
     options,
 )
-from hbmcomm.collectives.transports import TRANSPORTS
-from hbmcomm.collectives.transports.transport import Transport
+from hbmcomm.options import TRANSPORTS
+from hbmcomm.transports.transport import Transport
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size

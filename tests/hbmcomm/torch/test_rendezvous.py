@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from hbmcomm import HbmcommError
-from hbmcomm.collectives.core.native import setting
-from hbmcomm.memory.shared.consensus import Problem
-from hbmcomm.memory.shared.handshake import Answer, Offer
-from hbmcomm.memory.shared.segment import Locator
+from hbmcomm.memory.consensus import Problem
+from hbmcomm.memory.handshake import Answer, Offer
+from hbmcomm.memory.segment import Locator
+from hbmcomm.transports.native import setting
 
 distributed = pytest.importorskip("torch.distributed", reason="torch is not installed")
 

@@ -12,7 +12,7 @@ from experiments.provision.image import PREFIX
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)]
 
 PROGRAMS = [
-    ROOT / "tests/hbmcomm/memory/dax/ranks" / name
+    ROOT / "tests/hbmcomm/memory/ranks" / name
     for name in ("dax_arena.py", "stand_in.py", "other_job.py", "dax_frames.py")
 ]
 MACHINE, DEVICE, RANKS = "hbm-as-dax", "/dev/dax0.0", 2

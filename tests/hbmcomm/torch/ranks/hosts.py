@@ -8,7 +8,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from hbmcomm.memory.topology import procfs
+from hbmcomm.memory import procfs
 
 RANK = int(os.environ["RANK"])
 _, hosts, program, *arguments = sys.argv

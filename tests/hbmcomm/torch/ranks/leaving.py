@@ -16,7 +16,7 @@ from torch import distributed as dist
 
 import hbmcomm.torch
 
-sys.path.append(str(Path(__file__).parents[2] / "collectives/ranks"))
+sys.path.append(str(Path(__file__).parents[2] / "transports/ranks"))
 from drawn import pages
 
 _, WAY, LIBRARY = sys.argv

@@ -8,7 +8,7 @@ import pytest
 from tests.starting import MakeHosts, Start, Survivors
 
 HERE = Path(__file__).parent / "ranks"
-ON_HOSTS = Path(__file__).parents[2] / "collectives/hierarchical/ranks/on_hosts.py"
+ON_HOSTS = Path(__file__).parents[2] / "hierarchical/ranks/on_hosts.py"
 
 pytestmark = pytest.mark.ranks
 

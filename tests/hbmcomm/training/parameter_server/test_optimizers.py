@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from hbmcomm.collectives.core.native import ffi, lib
 from hbmcomm.training.parameter_server import SGD, Adam, AdamW, Momentum, Nesterov, Optimizer
+from hbmcomm.transports.native import ffi, lib
 
 OPTIMIZERS = [SGD(0.1), Momentum(0.1, 0.8), Nesterov(0.1, 0.8), Adam(0.1), AdamW(0.1, decay=0.2)]
 VALUES = st.floats(-1e3, 1e3, width=32)

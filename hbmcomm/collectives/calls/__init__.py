@@ -1,1 +1,0 @@
-"""Calls of the core, and their requests and plans."""

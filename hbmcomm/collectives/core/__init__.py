@@ -1,1 +1,0 @@
-"""The C core: its only importer, its thresholds, and progress of MPI."""

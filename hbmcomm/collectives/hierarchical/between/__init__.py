@@ -1,1 +1,0 @@
-"""Algorithms between hosts, as lists of steps: which host sends which entries to which."""

@@ -1,0 +1,156 @@
+"""Finds out which ranks can share memory, by trying: each rank maps a little memory of each other.
+
+Neither host names nor the MPI decide: ranks of one host may be in containers that share nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hbmcomm.memory import procfs, segment
+from hbmcomm.memory.consensus import Allgather
+from hbmcomm.memory.segment import HUGE_PAGE, Locator, Segment
+
+
+class _Trial(NamedTuple):
+    """What a rank offers for others to map."""
+
+    boot: int
+    """Only processes of one boot of one kernel can share memory."""
+    locators: tuple[Locator, ...]
+
+
+def find_hosts(allgather: Allgather, rank: int) -> list[tuple[int, ...]]:
+    """The ranks of each host; collective, and the same on all ranks."""
+    segments = _segments()
+    try:
+        own = _Trial(procfs.boot(Path("/proc")), tuple(each.locator for each in segments))
+        trials: list[_Trial] = list(allgather(own))
+        mapped = {
+            other
+            for other, trial in enumerate(trials)
+            if other == rank or (trial.boot == own.boot and _can_map(trial))
+        }
+        reach: list[set[int]] = list(allgather(mapped))
+    finally:
+        for each in segments:
+            each.unlink()
+    return groups(reach)
+
+
+def _segments() -> list[Segment]:
+    """A short segment of each backing that works here; it holds no memory."""
+    found = []
+    for backing in segment.BACKINGS:
+        try:
+            found.append(segment.create(backing, HUGE_PAGE))
+        except OSError:
+            continue
+    return found
+
+
+def _can_map(trial: _Trial) -> bool:
+    for locator in trial.locators:
+        try:
+            segment.attach(Locator(*locator))
+        except OSError:
+            continue
+        return True
+    return False
+
+
+Ranks = tuple[int, ...]
+
+
+def groups(reach: Sequence[Collection[int]]) -> list[Ranks]:
+    """The ranks of each host, by their lowest ranks.
+
+    Args:
+        reach: For each rank, those of which it could map memory. Two ranks are on one host if they
+            can map each other's, and that of all others on it.
+    """
+    found: list[list[int]] = []
+    for rank, mapped in enumerate(reach):
+        for group in found:
+            if all(other in mapped and rank in reach[other] for other in group):
+                group.append(rank)
+                break
+        else:
+            found.append([rank])
+    return [tuple(group) for group in found]
+
+
+def in_order_of_leading(ranks: Sequence[int], nodes: Mapping[int, int]) -> Ranks:
+    """The ranks of a host: the first of each NUMA node, then the second of each, and so on."""
+    seen: Counter[int] = Counter()
+    turns = []
+    for rank in ranks:
+        turns.append((seen[nodes[rank]], rank))
+        seen[nodes[rank]] += 1
+    return tuple(rank for _, rank in sorted(turns))
+
+
+class Lane(NamedTuple):
+    """One rank's place among the leaders, in a call.
+
+    Attributes:
+        number: Among the leaders of its host; None: it is not one.
+        peers: The leaders of this number, by host.
+        inside: The leaders of this host, by their numbers inside it.
+    """
+
+    number: int | None
+    peers: Ranks
+    inside: Ranks
+
+
+class Layout:
+    """The hosts as one rank sees them.
+
+    Attributes:
+        hosts: The ranks of each host, in ascending order.
+        rank, host, index: This rank, its host, and its number on that host.
+        host_of: The host of each rank.
+        leaders: How many ranks of each host talk to other hosts.
+        most: Ranks of the host that has the most.
+    """
+
+    def __init__(
+        self, hosts: Sequence[Ranks], rank: int, leaders: int, nodes: Mapping[int, int]
+    ) -> None:
+        """`leaders`: at most; hosts with fewer ranks limit it. `nodes`: the node of each rank."""
+        self.hosts, self.rank = tuple(hosts), rank
+        self.host_of = {each: host for host, ranks in enumerate(hosts) for each in ranks}
+        self.host = self.host_of[rank]
+        self.index = self.inside.index(rank)
+        self.most = max(map(len, self.hosts))
+        self.leaders = max(1, min(leaders, *map(len, self.hosts)))
+        self._leading = [in_order_of_leading(ranks, nodes) for ranks in hosts]
+
+    @property
+    def inside(self) -> Ranks:
+        """The ranks of this host."""
+        return self.hosts[self.host]
+
+    def is_here(self, rank: int) -> bool:
+        return self.host_of[rank] == self.host
+
+    def leaders_of(self, host: int, root: int | None = None) -> Ranks:
+        """The ranks of a host that talk to others; the root of a call is the first on its host."""
+        ranks = self._leading[host]
+        if root is not None and root in ranks:
+            ranks = (root, *(rank for rank in ranks if rank != root))
+        return ranks[: self.leaders]
+
+    def lane(self, root: int | None = None) -> Lane:
+        """This rank's place in a call with this root."""
+        leaders = [self.leaders_of(host, root) for host in range(len(self.hosts))]
+        own = leaders[self.host]
+        inside = tuple(self.inside.index(rank) for rank in own)
+        if self.rank not in own:
+            return Lane(None, (), inside)
+        number = own.index(self.rank)
+        return Lane(number, tuple(each[number] for each in leaders), inside)

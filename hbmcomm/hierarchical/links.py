@@ -1,0 +1,323 @@
+"""TCP connections between processes for small notices: found by trying, both ends authenticated.
+
+A process listens at the addresses that it announces alone: the loopback's where all callers share
+its network, else those from which its routes lead to theirs. Who can reach these can connect. A
+caller has _PATIENCE to prove that it knows the secret; callers are read in turn, so none holds up
+another.
+"""
+
+from __future__ import annotations
+
+import re
+import selectors
+import socket
+import time
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hbmcomm import authentication, typed_json
+from hbmcomm.authentication import CallerEnd, ListenerEnd, Place
+
+_LOOPBACK = "127.0.0.1"
+_PATIENCE = 2.0  # seconds for a caller to prove itself, and half of those until it has an answer
+_BACKLOG = 4096  # connections, some for each rank of a host
+_CALLERS = 64  # unproved connections beside those of ranks; the oldest gives way to one more
+_NOTICE = 2**20  # bytes of a notice, at most
+_KEEPALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 4000}
+"""A host that vanishes is missed after some 4 seconds; the last is in milliseconds."""
+
+
+class Notice(NamedTuple):
+    """What a rank reports of one, which may be another."""
+
+    rank: int
+    what: str
+    finished: int = 0
+    """The calls that it has finished, where it leaves."""
+    calls: tuple[tuple[int, str], ...] = ()
+    """Its last ones with their numbers, where it waits."""
+    text: str = ""
+    """How calls differ, where they do."""
+
+
+class Network(NamedTuple):
+    """What a process can connect by; processes with equal ones share a loopback."""
+
+    boot: str
+    namespace: str
+    addresses: tuple[str, ...]
+
+
+class Listener:
+    """Where one process can be reached.
+
+    Attributes:
+        offer: What others need to connect.
+    """
+
+    def __init__(self, addresses: Iterable[str], ranks: int = 1) -> None:
+        """Listen at own addresses, and at no other.
+
+        Args:
+            ranks: How many will connect, each to every address.
+
+        Raises:
+            OSError: This process may not listen, or not there.
+        """
+        self._ranks = ranks
+        self._callers: dict[socket.socket, _Caller] = {}
+        self._doors: list[socket.socket] = []
+        self._selector = selectors.DefaultSelector()
+        try:
+            for address in addresses:
+                self._doors.append(socket.create_server((address, 0), backlog=_BACKLOG))
+                self._doors[-1].setblocking(False)
+                self._selector.register(self._doors[-1], selectors.EVENT_READ)
+        except OSError:
+            self.close()
+            raise
+        places = tuple(door.getsockname() for door in self._doors)
+        self.offer = Offer(places, authentication.new_secret())
+
+    def accept(self) -> tuple[int, Link] | None:
+        """The next rank that connects and knows the secret; None: none did within _PATIENCE."""
+        end = time.monotonic() + _PATIENCE
+        while (left := end - time.monotonic()) > 0:
+            for key, _ in self._selector.select(left):
+                found: Any = key.fileobj
+                if found in self._doors:
+                    self._admit(found)
+                elif found in self._callers and (rank := self._rank_of(found)) is not None:
+                    return rank, Link(found)
+            now = time.monotonic()
+            for late in [each for each, caller in self._callers.items() if caller.deadline < now]:
+                self._forget(late).close()
+        return None
+
+    def _admit(self, door: socket.socket) -> None:
+        with suppress(BlockingIOError, ConnectionError):  # it has gone
+            connected, _ = door.accept()
+            connected.setblocking(False)
+            if len(self._callers) == _CALLERS + self._ranks * len(self._doors):
+                self._forget(next(iter(self._callers))).close()
+            try:
+                end = ListenerEnd(connected, self.offer.secret)
+            except OSError:
+                connected.close()
+                return
+            self._callers[connected] = _Caller(time.monotonic() + _PATIENCE, end)
+            self._selector.register(connected, selectors.EVENT_READ)
+
+    def _rank_of(self, connected: socket.socket) -> int | None:
+        """The rank of a caller that has proved itself, answered; None: not yet, or never."""
+        end = self._callers[connected].listener_end
+        try:
+            rank = end.receive()
+            if rank is not None:
+                end.welcome()
+                self._forget(connected)
+            return rank
+        except BlockingIOError:
+            return None
+        except OSError:
+            self._forget(connected).close()
+            return None
+
+    def _forget(self, connected: socket.socket) -> socket.socket:
+        self._selector.unregister(connected)
+        del self._callers[connected]
+        return connected
+
+    def close(self) -> None:
+        """Accept no more."""
+        for each in list(self._callers):
+            self._forget(each).close()
+        self._selector.close()
+        for door in self._doors:
+            door.close()
+
+
+class _Caller(NamedTuple):
+    deadline: float
+    """When it must have proved itself."""
+    listener_end: ListenerEnd
+
+
+class Offer(NamedTuple):
+    """How to reach a listener."""
+
+    places: tuple[Place, ...]
+    secret: str
+    """Another listener may have such an address on another host: it does not know the secret."""
+
+
+class Link:
+    """A connection; `fileno` makes it fit for poll()."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket, self._rest = connected, b""
+        connected.settimeout(_PATIENCE)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for name, value in _KEEPALIVE.items():
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, notice: Notice) -> None:
+        """Send a notice, if the other side still takes it."""
+        with suppress(OSError):
+            self._socket.sendall(typed_json.write(notice) + b"\n")
+
+    def receive(self) -> list[Notice]:
+        """The notices that have come; call it where poll() says so.
+
+        Raises:
+            ConnectionError, TimeoutError: The other process is gone, or its host.
+            ValueError: It sends something else.
+        """
+        came = self._socket.recv(4096)
+        if not came:
+            raise ConnectionResetError("it closed its connection")
+        *lines, self._rest = (self._rest + came).split(b"\n")
+        if len(self._rest) > _NOTICE:
+            raise ValueError(f"a notice of more than {_NOTICE:,} bytes")
+        return [typed_json.read(Notice, line) for line in lines]
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
+
+def connect(offer: Offer, rank: int) -> Link:
+    """A connection to a listener: the first that knows the secret, of all its places at once.
+
+    Args:
+        rank: This rank's number, for the listener.
+
+    Raises:
+        OSError: It cannot be reached.
+    """
+    deadline = time.monotonic() + 2 * _PATIENCE
+    with selectors.DefaultSelector() as waiting:
+        for place in offer.places:
+            connected = _begin(place)
+            end = CallerEnd(connected, offer.secret, place, rank)
+            waiting.register(connected, selectors.EVENT_READ, end)
+        try:
+            while waiting.get_map() and (left := deadline - time.monotonic()) > 0:
+                for key, _ in waiting.select(left):
+                    caller: Any = key.fileobj
+                    try:
+                        is_proved = key.data.receive()
+                    except BlockingIOError:
+                        continue
+                    except OSError:
+                        waiting.unregister(caller)
+                        caller.close()
+                        continue
+                    if is_proved:
+                        waiting.unregister(caller)
+                        return Link(caller)
+        finally:
+            for key in waiting.get_map().values():
+                key.fileobj.close()  # type: ignore[union-attr]
+    raise ConnectionRefusedError(f"no answer at {', '.join(map(str, offer.places))}")
+
+
+def _begin(place: Place) -> socket.socket:
+    """A socket that is being connected; it is readable once a challenge has come or it failed."""
+    made = socket.socket()
+    made.setblocking(False)
+    made.connect_ex(place)
+    return made
+
+
+def network() -> Network:
+    """This process's."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
+        text = Path("/proc/net/fib_trie").read_text("ascii")
+        namespace = str(Path("/proc/self/ns/net").readlink())
+    except OSError:
+        return Network("", "", (_LOOPBACK,))
+    addresses = set(re.findall(r"\|-- ([\d.]+)\n\s+/32 host LOCAL", text))
+    return Network(boot, namespace, tuple(sorted(addresses)))
+
+
+def reached_at(own: Network, others: Collection[Network]) -> list[str]:
+    """Which of the own addresses processes of these networks can connect to.
+
+    The kernel chooses one for each of theirs, by its routes; nothing is sent. An address of another
+    machine that forwards to this one (NAT) is none of its own: nobody is reached by that.
+    """
+    found = set[str]()
+    theirs = {each for other in others if other != own for each in other.addresses}
+    for address in theirs - set(own.addresses):
+        with suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as asking:  # no route
+            asking.connect((address, 9))  # discard
+            found.add(asking.getsockname()[0])
+    return sorted(found) or [_LOOPBACK]
+
+
+_KEPT = 1024
+"""Calls: a root can be that far ahead of ranks that wait in another one."""
+_RECENT = 16  # of them
+_ALIKE = ("Bcast", "Reduce", "Allreduce", "Scan", "Exscan")
+"""Calls in which the block of every rank has the same length."""
+
+
+class Call(NamedTuple):
+    """What all ranks have in common in a call."""
+
+    name: str
+    nbytes: int = 0
+    """0 where it may differ."""
+    root: int = 0
+
+    @classmethod
+    def of(cls, name: str, nbytes: int, root: int) -> Call:
+        """A call in which this rank's own block has so many bytes."""
+        return cls(name, nbytes if name in _ALIKE else 0, root)
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.nbytes:,} bytes, root={self.root})"
+
+
+class Calls:
+    """The calls of one rank. One thread adds, others may read.
+
+    Attributes:
+        count: of all calls so far.
+        finished: of those in which this rank has done its part.
+    """
+
+    def __init__(self) -> None:
+        self.count = self.finished = 0
+        self._last: deque[tuple[int, Call]] = deque(maxlen=_KEPT)
+
+    def add(self, call: Call) -> None:
+        """Begin a call."""
+        self.count += 1
+        self._last.append((self.count, call))
+
+    def finish(self) -> None:
+        """End the call that began last."""
+        self.finished = self.count
+
+    def recent(self) -> list[tuple[int, str]]:
+        """The last ones with their numbers, for another rank."""
+        return [(number, str(call)) for number, call in list(self._last)[-_RECENT:]]
+
+    def difference(self, others: Sequence[tuple[int, str]]) -> tuple[str, str] | None:
+        """This rank's first call that differs from another's, and that one, from its `recent`."""
+        own = dict(list(self._last))
+        for number, text in others:
+            call = own.get(number)
+            if call is not None and str(call) != text:
+                return str(call), text
+        return None

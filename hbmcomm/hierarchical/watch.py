@@ -1,0 +1,257 @@
+"""Notices which ranks die, leave or make other calls, on whatever host, and tells ranks that wait.
+
+The first rank of each host is its *sentinel*. Sentinels are connected with each other, and all
+ranks of a host with theirs. The kernel closes the connection of a process that dies; keepalive ends
+that to a host that vanishes. A sentinel passes on what it learns. All ranks listen on a thread that
+sleeps else, so that they learn of a death even while their sentinel makes no call.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from hbmcomm.errors import CallMismatch, PeerError
+from hbmcomm.hierarchical.grouping import Layout
+from hbmcomm.hierarchical.links import (
+    Calls,
+    Link,
+    Listener,
+    Notice,
+    connect,
+    network,
+    reached_at,
+)
+from hbmcomm.memory.consensus import Allgather
+
+_GRACE = 5.0  # seconds in which what a rank sent before it left must come
+_PATIENCE = 1.0  # seconds of waiting after which a rank reports its call to the others
+_DIED, _SILENT, _LEFT = "died", "does not answer", "left"
+_GARBLED = "sends what is no notice"
+_WAITS, _DIFFERS = "waits", "differs"
+
+
+class _Leave(NamedTuple):
+    """When a rank left, and how many calls it had finished."""
+
+    moment: float
+    finished: int
+
+
+class Watch:
+    """One rank's view of all ranks of a communicator.
+
+    Args:
+        links: The rank at the other end of each connection.
+
+    Attributes:
+        begin, end: This rank begins a call; it has done its part in that.
+    """
+
+    def __init__(self, layout: Layout, links: dict[int, Link]) -> None:
+        self._layout, self._links = layout, dict(links)
+        self._ranks = {link.fileno(): rank for rank, link in links.items()}
+        self._news = select.epoll()
+        for end in self._ranks:
+            self._news.register(end, select.EPOLLIN)
+        self._is_sentinel = layout.index == 0
+        self._lock = threading.RLock()
+        self._lost = self._differs = ""
+        self._calls, self._told = Calls(), 0
+        self.begin, self.end = self._calls.add, self._calls.finish
+        self._left: dict[int, _Leave] = {}
+        ends = list(links.values())
+        self._say_goodbye = weakref.finalize(self, _goodbye, layout.rank, ends, self._calls)
+        view = weakref.ref(self)
+        threading.Thread(target=_stand_guard, args=(view,), daemon=True).start()
+
+    def refuse_lost(self) -> None:
+        """Raise an error where news of a loss has come; waits for none.
+
+        Raises:
+            PeerError: A rank died, left, or gave up.
+            CallMismatch: Ranks called different collectives.
+        """
+        if not (self._lost or self._differs):
+            self.read(0.0)
+        if self._differs:
+            raise CallMismatch(f"{self._differs}; the communicator is unusable now")
+        if self._lost:
+            raise PeerError(f"{self._lost}; the communicator is unusable now")
+
+    def refuse_gone(self, rank: int) -> None:
+        """Raise PeerError where nothing can be sent to a rank any more; other errors as above."""
+        self.refuse_lost()
+        if rank in self._left:
+            raise PeerError(f"rank {rank} has left; the communicator is unusable now")
+
+    def look(self, waited: float) -> None:
+        """Raise an error where this rank waits for one that is gone, or is in another call.
+
+        Args:
+            waited: Seconds since the last message.
+        """
+        self.refuse_lost()
+        if waited > _PATIENCE:
+            self._tell_calls()
+        now = time.monotonic()
+        needed = max(self._calls.count, 1)  # regions count no calls: any rank may be needed
+        for rank, leave in list(self._left.items()):
+            if leave.finished < needed and min(waited, now - leave.moment) > _GRACE:
+                raise PeerError(f"rank {rank} has left; the communicator is unusable now")
+
+    def fail(self, why: str) -> None:
+        """Report to all ranks that this one cannot continue."""
+        if not (self._lost or self._differs):
+            self._tell(f"gave up: {why}")
+        self.close()
+
+    def close(self) -> None:
+        """Leave."""
+        with self._lock:
+            self._links.clear()
+        self._say_goodbye()
+
+    def read(self, seconds: float) -> bool:
+        """Read the notices that have come, or come in this time; whether there may be more."""
+        if self._news.poll(seconds):
+            with self._lock:  # another thread may have read meanwhile what was seen without it
+                for end, _ in self._news.poll(0):
+                    self._read_from(self._ranks[end])
+        return bool(self._links) and not (self._lost or self._differs)
+
+    def _tell(self, what: str, **more: Any) -> None:
+        notice = Notice(self._layout.rank, what, **more)
+        for link in list(self._links.values()):
+            link.send(notice)
+
+    def _tell_calls(self) -> None:
+        """Say once for each call that this rank waits in it."""
+        if self._calls.count != self._told:
+            self._told = self._calls.count
+            self._tell(_WAITS, calls=tuple(self._calls.recent()))
+
+    def _read_from(self, rank: int) -> None:
+        link = self._links.get(rank)
+        if link is None:
+            return
+        try:
+            for notice in link.receive():
+                self._heard(notice, rank)
+        except (OSError, ValueError) as error:
+            if link.fileno() < 0:  # this rank closed it
+                return
+            self._links.pop(rank).close()
+            if rank not in self._left:
+                silent = _SILENT if isinstance(error, OSError) else _GARBLED
+                what = _DIED if isinstance(error, ConnectionError) else silent
+                self._heard(Notice(rank, what), rank)
+
+    def _heard(self, notice: Notice, source: int) -> None:
+        """Record it, and pass it on to ranks that nobody else informs."""
+        rank, what = notice.rank, notice.what
+        if what == _LEFT:
+            self._left[rank] = _Leave(time.monotonic(), notice.finished)
+        elif what == _DIFFERS:
+            self._differs = notice.text
+        elif what == _WAITS:
+            found = self._calls.difference(notice.calls)
+            if found is not None:
+                own, theirs = found
+                name = own.partition("(")[0]
+                one = name == theirs.partition("(")[0]
+                what = f"{name} with different arguments" if one else "different collectives"
+                both = f"rank {self._layout.rank} {own}, rank {rank} {theirs}"
+                self._differs = f"ranks called {what}: {both}"
+                self._tell(_DIFFERS, text=self._differs)
+        elif not self._lost:
+            self._lost = f"rank {rank} {what}"
+        if self._is_sentinel:
+            for other, link in list(self._links.items()):
+                if other != source and any(map(self._layout.is_here, (source, other))):
+                    link.send(notice)
+
+
+def create(allgather: Allgather, layout: Layout) -> Watch | None:
+    """The watch of all ranks; collective. None, and a warning, where TCP does not connect them."""
+    sentinels = [ranks[0] for ranks in layout.hosts]
+    links: dict[int, Link] = {}
+    accepted: list[int] = []
+    if layout.index == 0:
+        own = sentinels.index(layout.rank)
+        accepted = [*sentinels[own + 1 :], *layout.inside[1:]]
+        wanted = sentinels[:own]
+    else:
+        wanted = [layout.inside[0]]
+    networks = allgather(network())
+    addresses = reached_at(networks[layout.rank], [networks[rank] for rank in accepted])
+    listener = _attempt(Listener, addresses, len(accepted)) if accepted else None
+    offers = allgather(listener.offer if listener is not None else None)
+    is_over = threading.Event()
+
+    def answer() -> None:
+        while listener is not None and set(accepted) - links.keys() and not is_over.is_set():
+            with suppress(OSError):  # others may still try the addresses before one that works
+                caller = listener.accept()
+                if caller is not None:
+                    links.setdefault(*caller)
+
+    answering = threading.Thread(target=answer, daemon=True)
+    answering.start()
+    for other in wanted:
+        offer = offers[other]
+        link = _attempt(connect, offer, layout.rank) if offer is not None else None
+        if link is not None:
+            links[other] = link
+    allgather(None)  # all have tried all addresses, and those that are connected were answered
+    is_over.set()
+    answering.join()
+    if listener is not None:
+        listener.close()
+    unreached = allgather(sorted({*wanted, *accepted} - links.keys()))
+    if not any(unreached):
+        return Watch(layout, links)
+    for link in links.values():
+        link.close()
+    if layout.rank == 0:
+        one, other = next((rank, each[0]) for rank, each in enumerate(unreached) if each)
+        warnings.warn(
+            f"ranks {one} and {other} cannot be connected by TCP: only MPI can report ranks of "
+            "other hosts that die; let ranks connect to each other",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return None
+
+
+def _attempt(act: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return act(*arguments)
+    except OSError:
+        return None
+
+
+def _stand_guard(view: weakref.ref[Watch]) -> None:
+    """On a thread, until the watch is gone: every second it looks whether it is."""
+    going_on = True
+    while going_on:
+        watch = view()
+        if watch is None:
+            return
+        try:
+            going_on = watch.read(1.0)
+        except OSError:  # closed meanwhile
+            return
+        del watch
+
+
+def _goodbye(rank: int, links: list[Link], calls: Calls) -> None:
+    for link in links:
+        link.send(Notice(rank, _LEFT, calls.finished))
+        link.close()

@@ -1,1 +1,0 @@
-"""Kinds of memory, binding, and how much may be allocated."""

@@ -1,1 +1,0 @@
-"""Arrays of one process: memkind, and NumPy's allocator."""

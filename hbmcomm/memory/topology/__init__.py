@@ -1,1 +1,0 @@
-"""What the kernel says of this machine: nodes, distances, bandwidths, HBM."""

@@ -1,0 +1,1 @@
+"""Transports: how a collective moves data, and what their calls are made of."""

@@ -1,0 +1,267 @@
+"""Reads the arguments of each collective, in any of mpi4py's buffer forms, as operands of the core.
+
+`READ` has one function for each call, with the arguments of mpi4py's call; it uses only the size
+and rank of `comm`. Raises `Unreadable` where mpi4py must check the arguments, and `Unserved` where
+the core cannot do the call.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm.transports.message import Message, Unreadable, in_place, read, read_each
+from hbmcomm.transports.native import REDUCTIONS, lib
+from hbmcomm.transports.operand import Operand, blocks, foreign, operand
+
+
+class Unserved(Exception):
+    """MPI must do this call; all ranks get the same result."""
+
+
+class Unequal(Unserved):
+    """This rank's own two lengths differ: a mistake of which ranks in the core must hear."""
+
+
+class Operands(NamedTuple):
+    """What a rank sends and where it receives; None where it does not.
+
+    Attributes:
+        reduction: the core's number of `op`.
+    """
+
+    sent: Operand | None = None
+    received: Operand | None = None
+    root: int = 0
+    reduction: int = 0
+    op: MPI.Op | None = None
+
+
+def barrier(_comm: MPI.Comm) -> Operands:
+    return Operands()
+
+
+def bcast(comm: MPI.Comm, buf: Any, root: int = 0) -> Operands:
+    at_root = _root(comm, root) == comm.rank
+    both = _read(buf, writable=not at_root, given=at_root)
+    return Operands(both, both._replace(messages=()) if at_root else both, root)
+
+
+def gather(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operands:
+    if _root(comm, root) != comm.rank:
+        return Operands(_read(sendbuf), None, root)
+    return allgather(comm, sendbuf, recvbuf)._replace(root=root)
+
+
+def allgather(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
+    taken = _read(recvbuf, comm.size, writable=True, given=False)
+    if not in_place(sendbuf):
+        return _equally_long(Operands(_read(sendbuf), taken))
+    own = taken.block(comm.rank) if taken.packed is None else None
+    return Operands(own or operand([_message(recvbuf, comm.size).part(comm.rank)]), taken)
+
+
+def scatter(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operands:
+    if _root(comm, root) != comm.rank:
+        return Operands(None, _read(recvbuf, writable=True, given=False), root)
+    send = _read(sendbuf, comm.size)
+    if not in_place(recvbuf):
+        return _equally_long(Operands(send, _read(recvbuf, writable=True, given=False), root))
+    return Operands(send, send.block(root), root)
+
+
+def alltoall(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
+    taken = _read(recvbuf, comm.size, writable=True, given=False)
+    if not in_place(sendbuf):
+        return _equally_long(Operands(_read(sendbuf, comm.size), taken))
+    return Operands(_read(recvbuf, comm.size).copied(comm.size), taken)
+
+
+def gatherv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operands:
+    if _root(comm, root) != comm.rank:
+        return Operands(_read(sendbuf), None, root)
+    return allgatherv(comm, sendbuf, recvbuf)._replace(root=root)
+
+
+def allgatherv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
+    every = read_each(recvbuf, comm.size, writable=True)
+    taken = operand(every, given=False)
+    if not in_place(sendbuf):
+        return Operands(_read(sendbuf), taken)
+    own = taken.block(comm.rank) if taken.packed is None else operand([every[comm.rank]])
+    return Operands(own, taken)
+
+
+def scatterv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operands:
+    if _root(comm, root) != comm.rank:
+        return Operands(None, _read(recvbuf, writable=True, given=False), root)
+    send = operand(read_each(sendbuf, comm.size))
+    if not in_place(recvbuf):
+        return Operands(send, _read(recvbuf, writable=True, given=False), root)
+    return Operands(send, send.block(root), root)
+
+
+def alltoallv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
+    every = read_each(recvbuf, comm.size, writable=True)
+    taken = operand(every, given=False)
+    if not in_place(sendbuf):
+        return Operands(operand(read_each(sendbuf, comm.size)), taken)
+    return Operands(operand(every).copied(), taken)
+
+
+def reduce(
+    comm: MPI.Comm, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM, root: int = 0
+) -> Operands:
+    if _root(comm, root) == comm.rank:
+        return allreduce(comm, sendbuf, recvbuf, op)._replace(root=root)
+    return Operands(_folded(sendbuf, op), None, root, _number(op), op)
+
+
+def allreduce(_comm: MPI.Comm, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM) -> Operands:
+    taken = _folded(recvbuf, op, writable=True)
+    given = taken if in_place(sendbuf) else _folded(sendbuf, op)
+    return _alike(Operands(given, taken, reduction=_number(op), op=op))
+
+
+def reduce_scatter_block(
+    comm: MPI.Comm, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM
+) -> Operands:
+    if in_place(sendbuf):
+        taken = _folded(recvbuf, op, comm.size, writable=True)
+        return Operands(taken.copied(comm.size), taken, reduction=_number(op), op=op)
+    taken, given = _folded(recvbuf, op, writable=True), _folded(sendbuf, op, comm.size)
+    return _alike(Operands(given, taken, reduction=_number(op), op=op))
+
+
+def reduce_scatter(
+    comm: MPI.Comm, sendbuf: Any, recvbuf: Any, recvcounts: Any = None, op: MPI.Op = MPI.SUM
+) -> Operands:
+    if recvcounts is None:
+        raise Unserved  # mpi4py asks the other ranks for theirs
+    counts = [operator.index(count) for count in recvcounts]
+    taken = _folded(recvbuf, op, writable=True)
+    given = taken.copied() if in_place(sendbuf) else _folded(sendbuf, op)
+    own = sum(counts) if in_place(sendbuf) else counts[comm.rank]
+    if len(counts) != comm.size or min(counts) < 0:
+        raise Unreadable
+    if (given.entries, taken.entries) != (sum(counts), own) or given.dtype != taken.dtype:
+        raise Unreadable
+    size = given.entry_bytes
+    parts = tuple((sum(counts[:r]) * size, count * size) for r, count in enumerate(counts))
+    taken = taken._replace(entries=counts[comm.rank])
+    return Operands(given._replace(parts=parts), taken, reduction=_number(op), op=op)
+
+
+READ: dict[str, Callable[..., Operands]] = {
+    "Barrier": barrier,
+    "Bcast": bcast,
+    "Gather": gather,
+    "Scatter": scatter,
+    "Allgather": allgather,
+    "Alltoall": alltoall,
+    "Gatherv": gatherv,
+    "Scatterv": scatterv,
+    "Allgatherv": allgatherv,
+    "Alltoallv": alltoallv,
+    "Reduce": reduce,
+    "Allreduce": allreduce,
+    "Reduce_scatter_block": reduce_scatter_block,
+    "Reduce_scatter": reduce_scatter,
+    "Scan": allreduce,
+    "Exscan": allreduce,
+}
+
+
+def _number(op: MPI.Op) -> int:
+    """The core's number of a reduction.
+
+    Raises:
+        Unserved: It is not commutative.
+    """
+    found = _NUMBERS.get(getattr(op, "handle", 0))
+    if found is not None:
+        return found
+    if not isinstance(op, MPI.Op) or op.is_predefined or not op.Is_commutative():
+        raise Unserved
+    return int(lib.HBM_USER)
+
+
+def _folded(spec: Any, op: MPI.Op, count: int = 1, writable: bool = False) -> Operand:
+    """An operand of a reduction.
+
+    Raises:
+        Unserved: The core does not have this reduction for data of this type.
+    """
+    number, message = _number(op), _message(spec, count, writable)
+    if number == lib.HBM_USER:
+        if message.extent != message.datatype.size:
+            raise Unserved
+        return foreign(message)
+    pairs = REDUCTIONS[number] in ("MAXLOC", "MINLOC")
+    found = _of_half(spec, blocks(message, count, folded=True, pairs=pairs))
+    if not message.datatype.is_predefined or not lib.hbm_reduces(found.dtype, number):
+        raise Unserved
+    return found
+
+
+# ---- buffers ----
+
+
+def _read(spec: Any, count: int = 1, writable: bool = False, given: bool = True) -> Operand:
+    """An operand from a specification; `given`: its data is sent, and packed where needed."""
+    return _of_half(spec, blocks(_message(spec, count, writable), count, given))
+
+
+def _message(spec: Any, count: int, writable: bool = False) -> Message:
+    return read(spec.view(np.uint16) if _is_half(spec) else spec, count, writable)
+
+
+def _alike(found: Operands) -> Operands:
+    """The operands of a reduction, if they have the same type and length.
+
+    Raises:
+        Unreadable: They differ; mpi4py refuses that.
+    """
+    sent, received = found.sent, found.received
+    assert sent and received
+    if (sent.entries, sent.dtype) != (received.entries, received.dtype):
+        raise Unreadable
+    return found
+
+
+def _equally_long(found: Operands) -> Operands:
+    """The operands of a call that moves data, if they have as many bytes, of whatever types.
+
+    Raises:
+        Unequal: They differ; mpi4py does not mind.
+    """
+    sent, received = found.sent, found.received
+    assert sent and received
+    if sent.entries * sent.entry_bytes != received.entries * received.entry_bytes:
+        raise Unequal
+    return found
+
+
+def _of_half(spec: Any, found: Operand) -> Operand:
+    return found._replace(dtype=_HALVES[spec.dtype.name]) if _is_half(spec) else found
+
+
+def _is_half(spec: Any) -> bool:
+    """Whether it is an array of a type without a name in the buffer protocol or some MPIs."""
+    if not isinstance(spec, np.ndarray) or spec.dtype.itemsize != 2:  # a name takes a while
+        return False
+    return spec.dtype.name in _HALVES and spec.dtype.isnative
+
+
+def _root(comm: MPI.Comm, root: int) -> int:
+    if not 0 <= root < comm.size:
+        raise Unreadable
+    return root
+
+
+_NUMBERS = {getattr(MPI, name).handle: number for number, name in enumerate(REDUCTIONS)}
+_HALVES = {"float16": lib.HBM_FLOAT16, "bfloat16": lib.HBM_BFLOAT16}

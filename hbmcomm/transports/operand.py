@@ -1,0 +1,277 @@
+"""A message in the form of the C core: an address, a code for its type, and a count.
+
+Data with gaps, of types without a code in the core, or at addresses that its reductions do not
+support, is packed for the call; received data is unpacked when the call is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+from hbmcomm.transports.message import Bytes, Message
+from hbmcomm.transports.native import DTYPES, PAIRS, ffi, lib
+
+PACKED = DTYPES.index("packed")
+
+Part = tuple[int, int]
+"""Offset of a block in bytes from the operand's address, and its length in bytes."""
+
+
+class Operand(NamedTuple):
+    """`entries` per block at `address`.
+
+    Attributes:
+        dtype: the core's code.
+        parts: of each rank's block, where they differ in length or are not in order.
+        packed: the memory, where it was allocated for the call.
+        messages: the destinations of received data that is packed: one for each block.
+        datatype: of entries that only the program can reduce.
+        owner: keeps the memory alive.
+    """
+
+    address: int
+    dtype: int
+    entries: int
+    parts: tuple[Part, ...] | None = None
+    packed: Bytes | None = None
+    messages: tuple[Message, ...] = ()
+    datatype: MPI.Datatype | None = None
+    owner: object = None
+
+    @property
+    def entry_bytes(self) -> int:
+        return (
+            self.datatype.size if self.datatype is not None else int(lib.hbm_dtype_size(self.dtype))
+        )
+
+    def block(self, index: int) -> Operand:
+        """One of its blocks, not copied."""
+        size = self.entry_bytes
+        offset, nbytes = (
+            self.parts[index] if self.parts else (index * self.entries * size, self.entries * size)
+        )
+        return self._replace(
+            address=self.address + offset, entries=nbytes // size, parts=None, messages=()
+        )
+
+    def copied(self, blocks: int = 1) -> Operand:
+        """A copy of the data, for calls that must not read the memory that they write."""
+        nbytes = self.entries * blocks * self.entry_bytes
+        if self.parts:
+            nbytes = max((offset + length for offset, length in self.parts), default=0)
+        packed = _aligned(nbytes)
+        ffi.memmove(ffi.from_buffer(packed), ffi.cast("char *", self.address), nbytes)
+        return self._replace(address=packed.ctypes.data, packed=packed, messages=())
+
+    def unpack(self) -> None:
+        """Write received data that is packed to where it belongs, without the core."""
+        if self.packed is None:
+            return
+        at = 0
+        for message in self.messages:
+            message.store(self.packed[at : at + message.nbytes])
+            at += message.nbytes
+
+    def unpackings(self) -> tuple[list[dict[str, Any]], list[object]]:
+        """What the core unpacks when the call is complete, and the objects it needs until then."""
+        if self.packed is None or not self.messages:
+            return [], []
+        unpackings, kept = [], []
+        at = self.address
+        for message in filter(lambda each: each.nbytes, self.messages):
+            runs = _runs(message.datatype)
+            first = min(0, *(offset for offset, _ in runs))
+            parts = ffi.new("hbm_part[]", [(offset - first, length) for offset, length in runs])
+            unpackings.append(
+                {
+                    "from": at,
+                    "to": message.address + first,
+                    "entries": message.entries,
+                    "extent": message.extent,
+                    "runs": parts,
+                    "run_count": len(runs),
+                }
+            )
+            kept.append(parts)
+            at += message.nbytes
+        return unpackings, kept
+
+
+def operand(
+    messages: Sequence[Message], given: bool = True, pairs: bool = False, folded: bool = False
+) -> Operand:
+    """The operand of messages of one type, one for each block.
+
+    Args:
+        messages: At least one. For consecutive blocks of one length the first is enough, see
+            `blocks`.
+        given: Their data is sent; else it is received.
+        pairs: They are pairs of a value and its index, as for MAXLOC.
+        folded: Its entries must be aligned.
+    """
+    first = messages[0]
+    code = _code(first.datatype)
+    whole = code is not None and first.gapless
+    if pairs and first.datatype.handle in _PAIRS:
+        code, whole = _PAIRS[first.datatype.handle], True
+    aligned = not folded or code is None or first.address % int(lib.hbm_alignment(code)) == 0
+    if whole and aligned:
+        parts = None
+        if len(messages) > 1:
+            parts = tuple(
+                (each.address - first.address, each.entries * each.extent) for each in messages
+            )
+            least = min(parts)[0]
+            if least < 0:
+                parts = tuple((offset - least, nbytes) for offset, nbytes in parts)
+                first = first._replace(address=first.address + least)
+        return Operand(first.address, code or 0, first.entries, parts, owner=first.owner)
+    return _packed(messages, code, given)
+
+
+def blocks(
+    first: Message, count: int, given: bool = True, pairs: bool = False, folded: bool = False
+) -> Operand:
+    """The operand of `count` consecutive messages of one length; see `operand`."""
+    found = operand((first,), given, pairs, folded)
+    if found.packed is None or count == 1:
+        return found
+    every = tuple(first.part(block) for block in range(count))
+    return operand(every, given, pairs, folded)._replace(parts=None)
+
+
+def foreign(first: Message) -> Operand:
+    """The operand of entries that the core moves, and the program reduces."""
+    return Operand(first.address, PACKED, first.entries, datatype=first.datatype, owner=first.owner)
+
+
+def _packed(messages: Iterable[Message], code: int | None, given: bool) -> Operand:
+    every = tuple(messages)
+    code = PACKED if code is None else code
+    size = int(lib.hbm_dtype_size(code))
+    lengths = [each.nbytes for each in every]
+    packed = _aligned(sum(lengths))
+    if given and packed.size:
+        np.concatenate([each.load() for each in every], out=packed)
+    starts = np.cumsum([0, *lengths])
+    parts = tuple((int(start), length) for start, length in zip(starts, lengths, strict=False))
+    return Operand(
+        packed.ctypes.data,
+        code,
+        lengths[0] // size,
+        parts if len(every) > 1 else None,
+        packed,
+        every,
+        owner=every[0].owner,
+    )
+
+
+def _aligned(nbytes: int) -> Bytes:
+    """Memory that is aligned for any entry."""
+    room = np.empty(nbytes + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    return room[start : start + nbytes]
+
+
+def _code(datatype: MPI.Datatype) -> int | None:
+    """The core's code for the predefined type in a datatype; None if there are several."""
+    if datatype.is_predefined:
+        return _CODES.get(datatype.handle)
+    base, _, _ = datatype.decode()
+    bases = [base] if isinstance(base, MPI.Datatype) else list(base)
+    codes = {_code(each) for each in bases}
+    return codes.pop() if len(codes) == 1 else None
+
+
+def _runs(datatype: MPI.Datatype) -> list[Part]:
+    """The bytes of one entry, as (offset from its address, length), in the order of its packing."""
+    if datatype.is_predefined and datatype.size == datatype.extent:
+        return [(0, datatype.size)]
+    offsets = _packed_offsets(datatype)
+    ends = np.flatnonzero(np.diff(offsets) != 1) + 1
+    starts = np.concatenate([[0], ends])
+    lengths = np.diff(np.concatenate([starts, [offsets.size]]))
+    return [
+        (int(offsets[start]), int(length)) for start, length in zip(starts, lengths, strict=True)
+    ]
+
+
+def _packed_offsets(datatype: MPI.Datatype) -> NDArray[np.int64]:
+    """For each packed byte of an entry, its offset in memory.
+
+    MPI packs entries that contain the offsets of their bytes, one base-256 digit at a time. It may
+    leave out the padding of a long double: such bytes follow the one before.
+    """
+    lower, extent = datatype.Get_true_extent()
+    before = max(-lower, 0)  # bytes of the entry in front of its address
+    span = np.arange(before + max(lower + extent, datatype.extent), dtype=np.int64)
+    found = np.zeros(datatype.size, np.int64)
+    is_packed = np.ones(datatype.size, bool)
+    for shift in range(0, int(span.size).bit_length(), 8):
+        digits = (span >> shift & 0xFF).astype(np.uint8)
+        one: Any = MPI.buffer.fromaddress(digits.ctypes.data + before, datatype.extent)
+        packed, again = _filled(datatype, 0), _filled(datatype, 0xFF)
+        for each in (packed, again):
+            datatype.Pack(one, each, 0, MPI.COMM_SELF)
+        found |= packed[: found.size].astype(np.int64) << shift
+        is_packed &= (packed == again)[: found.size]
+    index = np.arange(found.size)
+    last = np.maximum.accumulate(np.where(is_packed, index, 0))
+    known: NDArray[np.int64] = found[last] + index - last - before
+    return known
+
+
+def _filled(datatype: MPI.Datatype, value: int) -> Bytes:
+    """A buffer for one packed entry."""
+    return np.full(datatype.Pack_size(1, MPI.COMM_SELF), value, np.uint8)
+
+
+def _codes() -> dict[int, int]:
+    """The core's code by MPI's handle of a datatype of one value."""
+    of_numpy = [name for name in DTYPES if name not in ("bfloat16", "packed", *PAIRS)]
+    by_dtype = {np.dtype(name): DTYPES.index(name) for name in of_numpy}
+    found = {handle: by_dtype[dtype] for handle, dtype in C_TYPES.items()}
+    found[MPI.BYTE.handle] = DTYPES.index("uint8")
+    half = MPI.Datatype.fromcode("e")  # null where the MPI has none
+    if half != MPI.DATATYPE_NULL:
+        found[half.handle] = DTYPES.index("float16")
+    return found
+
+
+_CODES = _codes()
+_PAIRS = {getattr(MPI, name).handle: DTYPES.index(name) for name in PAIRS}
+
+
+_SIGNED = (MPI.SIGNED_CHAR, MPI.SHORT, MPI.INT, MPI.LONG, MPI.LONG_LONG)
+_UNSIGNED = (
+    MPI.UNSIGNED_CHAR,
+    MPI.UNSIGNED_SHORT,
+    MPI.UNSIGNED,
+    MPI.UNSIGNED_LONG,
+    MPI.UNSIGNED_LONG_LONG,
+)
+_OF_FIXED_SIZE = (
+    MPI.INT8_T,
+    MPI.INT16_T,
+    MPI.INT32_T,
+    MPI.INT64_T,
+    MPI.UINT8_T,
+    MPI.UINT16_T,
+    MPI.UINT32_T,
+    MPI.UINT64_T,
+)
+_OF_MPI = (MPI.AINT, MPI.OFFSET, MPI.COUNT)
+_FLOATING = (MPI.FLOAT, MPI.DOUBLE, MPI.LONG_DOUBLE)
+_COMPLEX = (MPI.C_FLOAT_COMPLEX, MPI.C_DOUBLE_COMPLEX, MPI.C_LONG_DOUBLE_COMPLEX)
+
+C_TYPES: dict[int, np.dtype[Any]] = {
+    datatype.handle: np.dtype(datatype.typechar)
+    for group in (_SIGNED, _UNSIGNED, _OF_FIXED_SIZE, _OF_MPI, _FLOATING, _COMPLEX, (MPI.C_BOOL,))
+    for datatype in group
+}
+"""By MPI's handle."""

@@ -1,0 +1,160 @@
+"""What a rank knows of others that go, from the connections with them alone."""
+
+import select
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from hbmcomm import CallMismatch, PeerError
+from hbmcomm.hierarchical import links
+from hbmcomm.hierarchical import watch as watch_module
+from hbmcomm.hierarchical.grouping import Layout
+from hbmcomm.hierarchical.links import Call, Link, Notice
+from hbmcomm.hierarchical.watch import Watch
+
+Connected = tuple[Watch, Link]
+
+TWO_HOSTS = Layout([(0,), (1,)], 0, 1, {0: 0, 1: 0})
+
+
+class End(Link):
+    """An end of a connection: what it sent has come when it goes on, on a busy machine too."""
+
+    def __init__(self, connected: socket.socket, other: Link) -> None:
+        super().__init__(connected)
+        self._other = other
+
+    def send(self, notice: Notice) -> None:
+        super().send(notice)
+        self._wait()
+
+    def close(self) -> None:
+        super().close()
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._other.fileno() >= 0:
+            select.select([self._other], [], [], 5.0)
+
+
+@pytest.fixture
+def other_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connected]:
+    """Rank 0's watch, and rank 1's end of their connection. No other thread reads."""
+    monkeypatch.setattr(watch_module, "_stand_guard", lambda view: None)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        own = Link(socket.create_connection(server.getsockname()))
+        end = End(server.accept()[0], own)
+    watch = Watch(TWO_HOSTS, {1: own})
+    yield watch, end
+    watch.close()
+    end.close()
+
+
+def test_a_rank_that_died_is_refused_before_another_thread_says_so(other_end: Connected) -> None:
+    watch, end = other_end
+    watch.refuse_lost()
+    end.close()
+    with pytest.raises(PeerError, match="rank 1 died"):
+        watch.refuse_lost()
+
+
+def test_a_rank_that_left_is_no_error_while_its_messages_may_come(other_end: Connected) -> None:
+    watch, end = other_end
+    end.send(Notice(1, "left", 0))
+    for _ in range(100):
+        watch.look(0.0)
+    end.close()
+    watch.refuse_lost()
+
+
+def test_nothing_can_be_sent_to_a_rank_that_left(other_end: Connected) -> None:
+    watch, end = other_end
+    watch.refuse_gone(1)
+    end.send(Notice(1, "left", 0))
+    with pytest.raises(PeerError, match="rank 1 has left"):
+        watch.refuse_gone(1)
+    watch.refuse_gone(2)
+
+
+@pytest.mark.parametrize(("finished", "needed"), [(1, 1), (2, 1), (1, 2), (0, 1), (0, 0)])
+def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
+    other_end: Connected, monkeypatch: pytest.MonkeyPatch, finished: int, needed: int
+) -> None:
+    """Without calls, as of regions, any rank that left may be the one that is needed."""
+    monkeypatch.setattr(watch_module, "_GRACE", 0.0)
+    watch, end = other_end
+    for _ in range(needed):
+        watch.begin(Call("Reduce", 8))
+    end.send(Notice(1, "left", finished))
+    watch.refuse_lost()
+    if 0 < needed <= finished:
+        watch.look(99.0)
+    else:
+        with pytest.raises(PeerError, match="rank 1 has left"):
+            watch.look(99.0)
+
+
+def test_a_rank_leaves_with_the_number_of_calls_that_it_finished(other_end: Connected) -> None:
+    watch, end = other_end
+    watch.begin(Call("Reduce", 8))
+    watch.end()
+    watch.begin(Call("Barrier"))
+    watch.close()
+    assert list(end.receive()) == [Notice(0, "left", 1)]
+
+
+def test_a_rank_that_waits_in_another_call_is_an_error_on_both(other_end: Connected) -> None:
+    watch, end = other_end
+    watch.begin(Call("Barrier"))
+    watch.look(0.0)
+    end.send(Notice(1, "waits", calls=((1, "Bcast(8 bytes, root=0)"),)))
+    words = r"rank 0 Barrier\(0 bytes, root=0\), rank 1 Bcast\(8 bytes, root=0\)"
+    with pytest.raises(CallMismatch, match=words):
+        watch.refuse_lost()
+    (notice,) = end.receive()
+    assert notice.what == "differs"
+
+
+def test_a_rank_says_once_in_which_call_it_waits(other_end: Connected) -> None:
+    watch, end = other_end
+    watch.begin(Call("Bcast", 8, 1))
+    for _ in range(3):
+        watch.look(2.0)
+    (notice,) = end.receive()
+    assert notice.calls == ((1, "Bcast(8 bytes, root=1)"),)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}",
+        b"[]",
+        b"\xff",
+        b"[" * 5000,
+        b'[1, "left", "x", [], ""]',
+        b'[1, "waits", 0, [["x", 1]], ""]',
+        b'{"rank": null, "what": "left"}',
+        b"1" * 5000,
+    ],
+)
+def test_what_is_no_notice_is_a_loss_of_its_rank_and_no_other_error(
+    other_end: Connected, line: bytes
+) -> None:
+    watch, end = other_end
+    end._socket.sendall(line + b"\n")
+    end._wait()  # type: ignore[attr-defined]
+    with pytest.raises(PeerError, match="rank 1 sends what is no notice"):
+        for _ in range(100):
+            watch.refuse_lost()
+
+
+def test_a_notice_without_an_end_is_given_up(
+    other_end: Connected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "_NOTICE", 10_000)
+    watch, end = other_end
+    with pytest.raises(PeerError, match="rank 1 sends what is no notice"):
+        for _ in range(100):
+            end._socket.sendall(b"x" * 1000)
+            watch.refuse_lost()

@@ -1,0 +1,138 @@
+"""Where a rank runs, and how many CPUs ranks have together, on recorded machines."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from hbmcomm.memory import cpu_location, kernel
+from hbmcomm.memory.capacity import Quota
+from hbmcomm.memory.cpu_location import CpuLocation, usable_cpus
+from hbmcomm.memory.topology import Cache, Node
+
+POD, JOB, OTHER = (1, 10), (1, 11), (1, 12)
+
+
+def of(cpus: set[int], *quotas: Quota) -> CpuLocation:
+    return CpuLocation(frozenset(cpus), 0, 0, 0, quotas)
+
+
+class Sockets(NamedTuple):
+    """Two sockets of 4 nodes; two CPUs share a cache."""
+
+    nodes: tuple[Node, ...]
+    describe: Callable[[set[int], int | None], CpuLocation]
+
+
+@pytest.fixture
+def sockets(machine: Callable[[str], Any]) -> Sockets:
+    found = machine("xeon_max_snc4_flat")
+    topology = found.topology
+    nodes = tuple(node for node in topology.nodes if node.cpus)
+    for node in nodes:
+        for cpu in node.cpus:
+            folder = found.sysfs / f"devices/system/cpu/cpu{cpu}/topology"
+            folder.mkdir(parents=True)
+            (folder / "physical_package_id").write_text(f"{int(node.id >= 4)}\n")
+    cpus = range(sum(len(node.cpus) for node in nodes))
+    caches = tuple(Cache(3, 2**20, cpus=(cpu, cpu + 1)) for cpu in cpus[::2])
+    topology = replace(topology, caches=caches)
+
+    def describe(allowed: set[int], running: int | None) -> CpuLocation:
+        return cpu_location.locate(topology, found.sysfs, frozenset(allowed), running)
+
+    return Sockets(nodes, describe)
+
+
+def test_a_rank_bound_to_one_core_is_there_wherever_it_runs(sockets: Sockets) -> None:
+    first = sockets.nodes[5].cpus[0]
+    found = sockets.describe({first}, sockets.nodes[0].cpus[0])
+    assert (found.package, found.node, found.cache) == (1, 5, first - first % 2)
+
+
+def test_a_rank_that_is_not_bound_is_where_it_runs_now(sockets: Sockets) -> None:
+    everywhere = {cpu for node in sockets.nodes for cpu in node.cpus}
+    for node in (sockets.nodes[0], sockets.nodes[3], sockets.nodes[7]):
+        running = node.cpus[3]
+        found = sockets.describe(everywhere, running)
+        assert found.package == int(node.id >= 4)
+        assert (found.node, found.cache) == (node.id, running - running % 2)
+
+
+def test_a_rank_bound_to_a_node_of_several_caches_is_at_the_cache_of_its_cpu(
+    sockets: Sockets,
+) -> None:
+    node = sockets.nodes[2]
+    found = [sockets.describe(set(node.cpus), cpu) for cpu in node.cpus[:4]]
+    assert {each.node for each in found} == {node.id}
+    assert len({each.cache for each in found}) == 2
+
+
+def test_where_the_current_cpu_is_unknown_one_of_its_own_counts(sockets: Sockets) -> None:
+    bound = {*sockets.nodes[4].cpus, *sockets.nodes[5].cpus}
+    assert sockets.describe(bound, None) == sockets.describe(bound, min(bound))
+
+
+def test_without_caches_and_sockets_ranks_of_a_node_are_together(
+    machine: Callable[[str], Any],
+) -> None:
+    found = machine("laptop")
+    topology = replace(found.topology, caches=())
+    every = frozenset(cpu for node in topology.nodes for cpu in node.cpus)
+    seen = {cpu_location.locate(topology, found.sysfs, every, cpu)[1:] for cpu in sorted(every)}
+    assert seen == {(0, topology.nodes[0].id, min(every), ())}
+
+
+def test_this_process_is_on_one_of_its_cpus() -> None:
+    found = cpu_location.of_this_process()
+    assert found.cpus == frozenset(os.sched_getaffinity(0))
+    assert kernel.current_cpu() in found.cpus
+    assert usable_cpus([found]) <= len(found.cpus)
+
+
+def test_a_process_that_is_bound_runs_there() -> None:
+    cpu = max(os.sched_getaffinity(0))
+    program = (
+        f"import os; os.sched_setaffinity(0, {{{cpu}}})\n"
+        "from hbmcomm.memory import kernel; print(kernel.current_cpu())"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert int(found.stdout) == cpu
+
+
+@pytest.mark.parametrize(
+    ("locations", "expected"),
+    [
+        ([of({0}), of({1})], 2),
+        ([of({0, 1})] * 3, 2),
+        ([of({0, 1, 2}), of({2, 3})], 4),
+        # docker run --cpus=2 on 8 CPUs
+        ([of(set(range(8)), Quota(JOB, 2.0))] * 4, 2),
+        # two containers of 1.5 CPUs each, and one that may use two CPUs
+        ([of(set(range(8)), Quota(JOB, 1.5))] * 3 + [of(set(range(8)), Quota(OTHER, 1.5))], 3),
+        ([of(set(range(8)), Quota(JOB, 1.5)), of({6, 7})], 3.5),
+        # a quota that is no limit to so few CPUs
+        ([of({0, 1}, Quota(JOB, 6.0))] * 4, 2),
+        # quotas of two containers that share CPUs
+        ([of({0, 1}, Quota(JOB, 2.0)), of({0, 1}, Quota(OTHER, 2.0))], 2),
+        # a pod of 3 CPUs with containers of 2 and of no limit of their own
+        (
+            [
+                of(set(range(8)), Quota(JOB, 2.0), Quota(POD, 3.0)),
+                of(set(range(8)), Quota(OTHER, 2.0), Quota(POD, 3.0)),
+                of(set(range(8)), Quota(POD, 3.0)),
+            ],
+            3,
+        ),
+        ([of(set(range(8)), Quota(JOB, 2.0), Quota(POD, 3.0))] * 4, 2),
+    ],
+)
+def test_ranks_have_no_more_cpus_together_than_their_masks_and_quotas(
+    locations: list[CpuLocation], expected: float
+) -> None:
+    assert usable_cpus(locations) == expected
+    assert usable_cpus(locations[::-1]) == expected

@@ -1,0 +1,45 @@
+"""The binding of libmemkind: version, blocks, errors in memkind's own words."""
+
+import re
+
+import pytest
+
+import hbmcomm
+from hbmcomm.memory import memkind
+from hbmcomm.memory.memkind import MemkindError
+
+pytestmark = pytest.mark.usefixtures("needs_memkind")
+
+
+def test_the_version_has_three_parts() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", hbmcomm.memkind_version() or "")
+
+
+def test_a_block_is_aligned_and_can_be_given_back() -> None:
+    address = memkind.allocate("regular", 1000, 4096)
+    assert address % 4096 == 0
+    memkind.free("regular", address)
+
+
+def test_every_kind_of_ours_is_one_of_memkinds() -> None:
+    assert all(memkind.kind_address(kind) for kind in hbmcomm.KINDS)
+
+
+def test_a_refusal_is_in_memkinds_words(python) -> None:
+    result = python(
+        """
+from hbmcomm.memory import memkind
+try:
+    memkind.allocate("hbw", 100, 64)
+except memkind.MemkindError as error:
+    print(error)
+""",
+        emulate=False,
+        MEMKIND_HBW_NODES="999",
+    )
+    assert re.match(r"memkind, asked for kind hbw: <memkind> .* \(-\d+\)", result.stdout), result
+
+
+def test_an_impossible_alignment_is_an_error_not_a_crash() -> None:
+    with pytest.raises(MemkindError, match="64 bytes of kind regular"):
+        memkind.allocate("regular", 64, 3)

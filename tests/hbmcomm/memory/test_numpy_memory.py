@@ -1,0 +1,124 @@
+"""Inside `numpy_memory` NumPy itself allocates in a kind of memory."""
+
+import numpy as np
+import pytest
+
+import hbmcomm
+from hbmcomm import KindUnavailable
+
+PROGRAM = """
+import gc
+import numpy as np
+import hbmcomm
+handler = np._core.multiarray.get_handler_name
+"""
+
+
+INSIDE = """
+from hbmcomm.memory import kernel
+def now():
+    return handler(np.empty(1))
+print("# every array made inside is in the kind")
+with hbmcomm.numpy_memory("hbw") as kind:
+    made = [np.empty(10), np.zeros((3, 4)), np.arange(5) * 2, np.array("text"), np.ones(0)]
+    print(kind.name, {handler(array) for array in made}, made[2].tolist(), made[1].sum())
+print(now())
+print("# their source is memkind through views and after the context")
+outside = np.ones(9)
+with hbmcomm.numpy_memory("hbw"):
+    kept = np.ones((30, 4))
+    plain, own = outside[1:], hbmcomm.empty(3, kind="regular", nodes=[0])
+    views = [kept, kept[3:].T, np.asarray(kept.reshape(-1)), np.ma.array(kept)]
+    print({hbmcomm.source(view) for view in views}, hbmcomm.source(plain), hbmcomm.source(own))
+del kept
+print({hbmcomm.source(view) for view in views}, hbmcomm.source(np.ones(3)))
+print("# arrays outlive the context and are freed by their own allocator")
+with hbmcomm.numpy_memory("hbw"):
+    kept = np.full(1_000_000, 7.0)
+gc.collect()
+view = kept[10:20]
+print(kernel.policy_of(kept.ctypes.data), handler(kept))
+del kept
+gc.collect()
+print(view.sum())
+del view
+for _ in range(1000):
+    with hbmcomm.numpy_memory("hbw"):
+        np.ones(10_000)
+print("# contexts nest")
+with hbmcomm.numpy_memory("hbw"):
+    with hbmcomm.numpy_memory("regular"):
+        print(now())
+    print(now())
+print("# growing in place stays in the kind")
+with hbmcomm.numpy_memory("hbw"):
+    array = np.arange(100)
+array.resize(100_000, refcheck=False)
+print(handler(array), array[:100].sum(), array[100:].any())
+"""
+
+
+def test_arrays_made_inside_are_of_the_kind_as_long_as_they_live(python, needs_memkind) -> None:
+    result = python(PROGRAM + INSIDE)
+    assert result.stdout.splitlines() == [
+        "# every array made inside is in the kind",
+        "hbw {'memkind hbw'} [0, 2, 4, 6, 8] 0.0",
+        "default_allocator",
+        "# their source is memkind through views and after the context",
+        "{'memkind'} None mmap",
+        "{'memkind'} None",
+        "# arrays outlive the context and are freed by their own allocator",
+        "('bind', (0,)) memkind hbw",
+        "70.0",
+        "# contexts nest",
+        "memkind regular",
+        "memkind hbw",
+        "# growing in place stays in the kind",
+        "memkind hbw 4950 False",
+    ], result.stderr
+
+
+def test_without_memkind_it_says_what_to_install(python) -> None:
+    result = python(
+        PROGRAM
+        + """
+from hbmcomm.memory import memkind
+memkind.SONAME = "libmemkind.so.none"
+try:
+    hbmcomm.numpy_memory("regular").__enter__()
+except hbmcomm.KindUnavailable as error:
+    print(error)
+"""
+    )
+    assert "numpy_memory('regular') works through memkind" in result.stdout, result.stderr
+    assert "apt-get install libmemkind0" in result.stdout
+
+
+def test_where_memkind_disagrees_it_says_what_each_believes(python, needs_memkind) -> None:
+    # memkind looks once; HBM emulated after that is unknown to it.
+    result = python(
+        PROGRAM
+        + """
+import os
+from hbmcomm.memory import memkind
+try:
+    memkind.allocate("hbw", 100, 64)
+except memkind.MemkindError:
+    os.environ["MEMKIND_HBW_NODES"] = "0"
+try:
+    hbmcomm.numpy_memory("hbw").__enter__()
+except hbmcomm.KindUnavailable as error:
+    print(error)
+""",
+        emulate=False,
+    )
+    assert "works through memkind" in result.stdout, result.stderr
+
+
+def test_no_hbm_and_no_such_kind_fail_before_anything_changes() -> None:
+    before = np._core.multiarray.get_handler_name()
+    with pytest.raises(KindUnavailable), hbmcomm.numpy_memory("dax_kmem"):
+        pass
+    with pytest.raises(ValueError, match="unknown kind"), hbmcomm.numpy_memory("fast"):
+        pass
+    assert np._core.multiarray.get_handler_name() == before

@@ -1,0 +1,139 @@
+"""Ways to call a collective that is a method in C: by position, by name, through what holds it.
+
+No call keeps or loses a reference, whether the core does it, Python does, or nobody.
+"""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from hbmcomm import Communicator
+from hbmcomm.transports.native import OPERATIONS
+from hbmcomm.transports.requests import Request
+
+TIMES = 200
+
+
+class Doubled(type(Communicator(MPI.COMM_SELF, "regular", "direct"))):  # type: ignore[misc]
+    def Allreduce(self, *arguments: Any, **named: Any) -> None:
+        super().Allreduce(*arguments, **named)
+        arguments[1][...] *= 2
+
+
+def all_ways(comm: Any) -> None:
+    size, one, summed = comm.size, np.full(3, comm.rank + 1.0), np.zeros(3)
+    total, most = size * (size + 1) / 2, float(size)
+    direct, names = type(comm), {"".join(("send", "buf")): one, "".join(("recv", "buf")): summed}
+    bound = comm.Allreduce
+    ways: list[tuple[Callable[[], object], float]] = [
+        (lambda: comm.Allreduce(one, summed), total),
+        (lambda: comm.Allreduce(one, summed, MPI.MAX), most),
+        (lambda: comm.Allreduce(one, op=MPI.MAX, recvbuf=summed), most),
+        (lambda: comm.Allreduce(**names), total),
+        (lambda: comm.Allreduce(**names, op=MPI.MAX), most),
+        (lambda: direct.Allreduce(comm, one, summed), total),
+        (lambda: direct.Allreduce(self=comm, sendbuf=one, recvbuf=summed), total),
+        (lambda: direct.Allreduce.__call__(comm, one, summed, op=MPI.MAX), most),
+        (lambda: direct.Allreduce.__get__(comm, direct)(one, summed), total),
+        (lambda: bound(one, recvbuf=summed), total),
+        (lambda: functools.partial(bound, one)(summed, MPI.MAX), most),
+        (lambda: Doubled.Allreduce(comm, one, summed), total),
+        (lambda: comm.Allreduce([one, MPI.DOUBLE], [summed, MPI.DOUBLE]), total),
+        (lambda: comm.Iallreduce(one, summed, op=MPI.MAX).Wait(), most),
+        (lambda: comm.Iallreduce(recvbuf=[summed, MPI.DOUBLE], sendbuf=one).Wait(), total),
+    ]
+    for number, (way, expected) in enumerate(ways):
+        summed[...] = 0
+        if number == 11:
+            expected *= 2
+            comm.__class__ = Doubled
+        way()
+        comm.__class__ = direct
+        assert (summed == expected).all(), (number, summed, expected)
+
+
+def refusals(comm: Any) -> None:
+    one = np.zeros(1)
+    wrong: dict[str, Callable[[], object]] = {
+        "none": lambda: comm.Bcast(),
+        "too many": lambda: comm.Bcast(one, 0, 0),
+        "far too many": lambda: comm.Bcast(*range(40)),
+        "far too many, through __call__": lambda: type(comm).Bcast.__call__(*range(40)),
+        "unknown": lambda: comm.Bcast(one, rot=0),
+        "twice": lambda: comm.Bcast(one, buf=one),
+        "no root": lambda: comm.Bcast(one, "0"),
+        "a root too large": lambda: comm.Bcast(one, 2**40),
+        "an odd address": lambda: type(comm).Bcast(Odd(), one),
+    }
+    for name, call in wrong.items():
+        for _ in range(TIMES):
+            try:
+                call()
+            except (TypeError, OverflowError, MPI.Exception):
+                continue
+            raise AssertionError(f"no error: {name}")
+
+
+class Odd:
+    _handle = "an address"
+
+
+def references(comm: Any) -> None:
+    one, other, op, root = np.zeros(4), np.zeros(4), MPI.MAX, 10**9
+    calls: list[Callable[[], object]] = [
+        lambda: comm.Allreduce(one, other, op),
+        lambda: comm.Allreduce(one, other, op=op),
+        lambda: comm.Allreduce([one, MPI.DOUBLE], other, op),
+        lambda: comm.Iallreduce(one, other, op).Wait(),
+        lambda: comm.Iallreduce([one, MPI.DOUBLE], other, op=op).Wait(),
+        lambda: comm.Bcast(one),
+        lambda: refusal(lambda: comm.Bcast(one, root)),
+        lambda: refusal(lambda: comm.Bcast(one, root, op=op)),
+    ]
+    methods = type(comm).Bcast, type(comm).Iallreduce
+    watched = (comm, one, other, op, root, Request, None, *methods)  # a request has its class
+    for call in calls:
+        for _ in range(20):  # what is kept until a few more calls were started
+            call()
+        before = [sys.getrefcount(each) for each in watched]
+        for _ in range(TIMES):
+            call()
+        more = [sys.getrefcount(each) - then for each, then in zip(watched, before, strict=True)]
+        assert all(abs(each) < TIMES // 4 for each in more), more
+
+
+def refusal(call: Callable[[], object]) -> None:
+    try:
+        call()
+    except (TypeError, MPI.Exception):
+        return
+    raise AssertionError("no error")
+
+
+def descriptions(comm: Any) -> None:
+    for name in OPERATIONS:
+        for method in (name, f"I{name.lower()}"):
+            ours, theirs = getattr(type(comm), method), getattr(MPI.Intracomm, method)
+            assert inspect.isroutine(ours), method
+            assert inspect.signature(ours) == inspect.signature(theirs)
+            assert ours.__name__ == method
+            assert ours.__doc__ == theirs.__doc__
+            assert method in repr(ours), repr(ours)
+
+
+if __name__ == "__main__":
+    direct = Communicator(MPI.COMM_WORLD, "regular", "direct")
+    own = Communicator(MPI.COMM_SELF, "regular", "direct")
+    all_ways(direct)
+    refusals(own)
+    references(direct if direct.size == 1 else own)
+    descriptions(direct)
+    direct.Barrier()
+    print("called in all ways", flush=True)
+    own.Free()
+    direct.Free()

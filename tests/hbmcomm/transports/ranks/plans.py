@@ -1,0 +1,200 @@
+"""Rank program: persistent calls are what MPI's are. For two ranks."""
+
+import gc
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from promising import keep, promise
+
+from hbmcomm import Communicator, HbmcommError
+from hbmcomm.transports.mpi_progress import serves_requests
+from tests.hbmcomm.ranks.refusal import refused
+
+WORLD = MPI.COMM_WORLD
+RANK = WORLD.rank
+SHORT, LONG = 1, 1 << 20  # of float32: 4 B and 4 MiB
+LATE, AT_ONCE = 0.3, 0.1  # seconds
+REFUSALS = (HbmcommError, MPI.Exception)
+
+comm, other = (Communicator(WORLD, "regular", "direct") for _ in range(2))
+
+
+class Sum:
+    """A persistent sum over the ranks, of changing numbers."""
+
+    def __init__(self, count: int, make: Callable[..., Any], of: Communicator = comm) -> None:
+        self.x, self.y = make(count, "float32"), make(count, "float32")
+        self.plan, self.number = of.Allreduce_init(self.x, self.y), 0
+
+    def start(self) -> None:
+        self.number += 1
+        self.x[:], self.y[:] = RANK + self.number, -1
+        self.plan.Start()
+
+    def check(self) -> None:
+        assert (self.y == 1 + 2 * self.number).all()
+
+    def wait(self) -> None:
+        self.plan.Wait()
+        self.check()
+
+
+def sums(of: Communicator = comm) -> list[Sum]:
+    return [Sum(count, make, of) for count in (SHORT, LONG) for make in (comm.empty, np.empty)]
+
+
+@promise
+def start_barrier_wait_against_start_wait_barrier() -> None:
+    """The barrier on the plan's communicator, on another of ours, and on MPI's."""
+    for planned in sums():
+        for meeting in (comm.Barrier, other.Barrier, WORLD.Barrier) * 2:
+            planned.start()
+            for each in (meeting, planned.wait) if RANK == 0 else (planned.wait, meeting):
+                each()
+        planned.plan.Free()
+
+
+@promise
+def plans_of_two_communicators_complete_in_any_order() -> None:
+    pairs = list(zip(sums(comm), sums(other), strict=True))
+    for _ in range(3):
+        for pair in pairs:
+            for each in pair if RANK == 0 else reversed(pair):
+                each.start()
+        for pair in pairs:
+            for each in reversed(pair) if RANK == 0 else pair:
+                each.wait()
+
+
+@promise
+def test_never_blocks() -> None:
+    for planned in sums():
+        WORLD.Barrier()
+        if RANK:
+            time.sleep(LATE)
+        began = time.monotonic()
+        planned.start()
+        if RANK == 0:
+            assert not planned.plan.Test()
+            assert time.monotonic() - began < AT_ONCE
+        while not planned.plan.Test():
+            pass
+        planned.check()
+        assert planned.plan.Test()
+
+
+@promise
+def a_plan_keeps_its_buffers() -> None:
+    for make in (comm.empty, np.empty):
+        for _ in range(2):
+            x, y = make(LONG, "float32"), make(LONG, "float32")
+            x[:] = RANK + 1
+            plan, result = comm.Allreduce_init(x, y), weakref.ref(y)
+            del x, y
+            gc.collect()
+            others = [make(LONG, "float32") for _ in range(4)]
+            for each in others:
+                each[:] = -7
+            plan()
+            assert (result() == 3).all()
+            plan.Start()
+            gc.collect()
+            plan.Wait()
+            assert (result() == 3).all()
+            assert all((each == -7).all() for each in others)
+            plan.Free()
+            del plan
+            gc.collect()
+            assert result() is None
+
+
+@promise
+def one_that_is_dropped_in_flight_completes_all_the_same() -> None:
+    planned = Sum(LONG, comm.empty)
+    planned.start()
+    y = planned.y
+    del planned
+    gc.collect()
+    comm.Barrier()
+    assert (y == 3).all()
+
+
+@promise
+def it_is_started_once_at_a_time() -> None:
+    for planned in sums():
+        if RANK == 0:
+            planned.start()
+            if not planned.plan.Test():
+                for call in (planned.plan.Start, planned.plan.Free):
+                    with refused(REFUSALS):
+                        call()
+            WORLD.Barrier()
+        else:
+            WORLD.Barrier()
+            planned.start()
+        planned.wait()
+
+
+@promise
+def an_active_plan_is_started_by_nobody_complete_or_not() -> None:
+    """Until Wait, Test or MPI's Waitall completes it: the same error on every rank."""
+    threads = MPI.Query_thread() == MPI.THREAD_MULTIPLE
+    with Communicator(WORLD, "regular", "hierarchical") as on_hosts:
+        for planned in sums() + (sums(on_hosts) if threads else []):
+            completions = [planned.plan.Wait, planned.plan.Test]
+            if serves_requests():
+                completions += [lambda plan=planned.plan: MPI.Request.Waitall([plan])]
+            for complete in completions:
+                if RANK:
+                    time.sleep(0.02)  # in flight on rank 0, complete as soon as started on rank 1
+                planned.start()
+                for call in (planned.plan.Start, planned.plan):
+                    with refused(HbmcommError, "this plan is active: it was started, and"):
+                        call()
+                WORLD.Barrier()
+                time.sleep(0.02)  # complete on every rank
+                for call in (planned.plan.Start, planned.plan):
+                    with refused(HbmcommError, "this plan is active: it was started, and"):
+                        call()
+                while complete() is False:
+                    pass
+                planned.check()
+                planned.number += 1
+                planned.x[:] = RANK + planned.number
+                planned.plan()
+                planned.check()
+            planned.plan.Free()
+
+
+@promise
+def an_active_plan_that_packs_its_data_is_started_by_nobody() -> None:
+    every_other = MPI.FLOAT.Create_vector(2, 1, 2).Commit()
+    x = np.zeros(4, "float32")
+    plan = comm.Bcast_init([x, 1, every_other])
+    for number in range(3):
+        x[:] = number if RANK == 0 else -1
+        plan.Start()
+        for call in (plan.Start, plan):
+            with refused(HbmcommError, "this plan is active: it was started, and"):
+                call()
+        plan.Wait()
+        assert x[0] == x[2] == number
+    every_other.Free()
+
+
+@promise
+def startall_is_refused_and_harms_nothing() -> None:
+    for planned in sums():
+        for _ in range(2):
+            with refused(REFUSALS):
+                MPI.Prequest.Startall([planned.plan])
+            planned.start()
+            planned.wait()
+
+
+if __name__ == "__main__":
+    keep()
