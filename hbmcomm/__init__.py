@@ -28,7 +28,7 @@ from hbmcomm.memory.memkind import memkind_version
 from hbmcomm.memory.numpy_memory import numpy_memory
 from hbmcomm.memory.placement import placement, placement_method
 from hbmcomm.memory.topology import Topology
-from hbmcomm.tuning import Threshold, tuning
+from hbmcomm.transports.tuning import Threshold, tuning
 
 if TYPE_CHECKING:
     from hbmcomm.communicator import Communicator

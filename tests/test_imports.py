@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 STOREYS = ("hbmcomm", "experiments", "plots", "commands", "tasks", "setup")
 """Each may import those before it."""
 ORDER = {
-    "hbmcomm": "errors quantities typed_json authentication _native memory tuning transports "
+    "hbmcomm": "errors quantities typed_json authentication _native memory transports "
     "hierarchical options allocation derived communicator torch training costmodel __main__",
     "experiments": "model catalogue console processes schedule environments machine measure "
     "implementations programs baselines results analysis cluster provision jobs emulation doctor "

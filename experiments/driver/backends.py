@@ -70,7 +70,7 @@ class Backends:
     layers: dict[str, Layers] = field(default_factory=dict)
     copied: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
-    emulated_hosts: Hosts | None = None
+    hosts: Hosts | None = None
 
     @property
     def engines(self) -> dict[str, docker.DockerClient]:

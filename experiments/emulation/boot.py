@@ -46,7 +46,7 @@ class Guest:
 
     description: Description
     disk: Disk
-    qemu: str
+    accelerator: str
     socket: Path
     console: Path
     process: Process

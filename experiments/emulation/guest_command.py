@@ -48,9 +48,9 @@ def shell(name: str, mpi: str, base: str, stages: Stages) -> int:
             f"a shell in {machine.name} needs a terminal, and standard input is none; "
             f"to run commands there: ./inv vm --machine {name} --line 'nproc; numactl -H'"
         )
-    guest_disk = _disk(machine, mpi, base, stages)
+    disk = _disk(machine, mpi, base, stages)
     stages.say(f"{machine.name}: booting; leave it with exit or Ctrl-D, or end it with Ctrl-A X")
-    return boot.shell(machine, guest_disk)
+    return boot.shell(machine, disk)
 
 
 def run(name: str, line: str, mpi: str, base: str, stages: Stages) -> int:

@@ -157,7 +157,7 @@ def _make(
     tree, disk = folder / "tree", folder / "disk"
     tree.mkdir()
     disk.mkdir()
-    image_files.tree(client, built, tree, "--same-owner")
+    image_files.unpack(client, built, tree, "--same-owner")
     for name in ("vmlinuz", "initramfs"):
         _plain(tree, f"boot/{name}", image).rename(disk / name)
     rules = _plain(tree, f"{WORKING}/{seccomp.FILE.relative_to(ROOT)}", image)

@@ -28,7 +28,7 @@ from experiments.provision.image import Image
 UMASK = 0o022  # ranks of root are another user, and read the files
 
 
-def tree(client: docker.DockerClient, image: str, folder: Path, owners: str) -> None:
+def unpack(client: docker.DockerClient, image: str, folder: Path, owners: str) -> None:
     """Copy all files of an image, except for devices, into an existing folder of this user alone.
 
     No file keeps its set-user-ID or set-group-ID bit: any user here could run root's.
@@ -100,7 +100,7 @@ def ensure(client: docker.DockerClient, image: Image, progress: Callable[[str], 
         try:
             incoming.mkdir()
             # they belong to this user, root included: no other reads them, and ranks are never root
-            tree(client, image.id, incoming, "--no-same-owner")
+            unpack(client, image.id, incoming, "--no-same-owner")
             (incoming / FOLDER.strip("/")).mkdir()
         except (*FAILURES, OSError) as error:
             shutil.rmtree(incoming, ignore_errors=True)

@@ -1,6 +1,6 @@
 """What every operation over several hosts needs: hosts, the core inside, messages between.
 
-Model: collectives/hierarchical/wire.pml
+Model: hierarchical/wire.pml
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 /* Slices on their way between two hosts, several at a time.
 
-   Code: collectives/hierarchical/wire.py collectives/hierarchical/ways.py
+   Code: hierarchical/wire.py hierarchical/ways.py
 
    Two hosts exchange two slices. A slice takes two steps, and a message of a step goes in two parts.
    Each exchange goes on when its own messages have come, so two hosts may begin the steps of

@@ -5,7 +5,7 @@ A rank that waits gives its CPU away, and then sleeps.
 An exchange is a generator that yields the requests that it waits for, so that others go on
 meanwhile.
 
-Model: collectives/hierarchical/wire.pml
+Model: hierarchical/wire.pml
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm import tuning
 from hbmcomm._native import _core  # type: ignore[attr-defined]
 from hbmcomm.errors import CallMismatch, HbmcommError, OutOfMemory, PeerError
 from hbmcomm.memory import cpu_location
 from hbmcomm.memory.arena import Arena
 from hbmcomm.memory.machine import current
+from hbmcomm.transports import tuning
 
 ffi: Any = _core.ffi
 lib: Any = _core.lib

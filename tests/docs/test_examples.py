@@ -17,7 +17,7 @@ from invoke.parser import Parser
 import hbmcomm
 from experiments.catalogue import spec
 from experiments.model.environment import MPIS
-from hbmcomm.tuning import TABLE
+from hbmcomm.transports.tuning import TABLE
 from tests.starting import Start
 
 ROOT = Path(__file__).parents[2]

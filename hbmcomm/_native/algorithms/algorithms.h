@@ -2,7 +2,7 @@
 #ifndef HBMCOMM_ALGORITHMS_H
 #define HBMCOMM_ALGORITHMS_H
 
-#include "communicator/comm.h"
+#include "comm/comm.h"
 
 /* barrier.c */
 int hbm_barrier_path(hbm_operation *o);

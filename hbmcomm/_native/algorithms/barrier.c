@@ -8,12 +8,13 @@
    Ordering: each write is a release and each read an acquire, so that all that a rank wrote before
    the barrier is visible to all ranks after it.
 
-   Models: algorithms/barrier.pml, reduce/reduce_staged.pml */
-#include "algorithms/barrier.h"
-
+   Models: algorithms/barrier.pml, algorithms/reduce_staged.pml */
 #include "algorithms/algorithms.h"
-#include "communicator/bell.h"
-#include "rendezvous/posts.h"
+#include "algorithms/barrier.h"
+#include "algorithms/blocks.h"
+#include "comm/bell.h"
+#include "comm/posts.h"
+#include "kernels/copy.h"
 
 int hbm_enter(hbm_operation *o)
 {
@@ -88,4 +89,19 @@ int hbm_barrier_path(hbm_operation *o)
         o->stage = 1;
     }
     return hbm_enter(o);
+}
+
+/* A communicator of one rank: what it sends is what it receives. No other rank, so no ordering. */
+int hbm_single_rank(hbm_operation *o)
+{
+    int status = hbm_begin_call(o, READ_BY_NOBODY), operation = o->call.operation;
+    uint64_t from = 0, to = 0;
+    if (status || operation == HBM_EXSCAN || operation == HBM_BCAST)
+        return status;
+    if (operation < HBM_REDUCE || operation == HBM_REDUCE_SCATTER) {
+        from = part_for(o, 0).offset;
+        to = operation == HBM_REDUCE_SCATTER ? 0 : part_from(o, 0).offset;
+    }
+    hbm_copy((char *)o->call.recv + to, (const char *)o->call.send + from, o->block);
+    return HBM_OK;
 }

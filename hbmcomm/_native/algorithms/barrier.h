@@ -2,7 +2,7 @@
 #ifndef HBMCOMM_BARRIER_H
 #define HBMCOMM_BARRIER_H
 
-#include "communicator/comm.h"
+#include "comm/comm.h"
 
 /* After hbm_post(): waits until all ranks have posted. o->flags are those that this rank posted,
    and become those that all ranks posted. */

@@ -15,11 +15,11 @@
    Model: algorithms/passing.pml */
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
-#include "communicator/bell.h"
-#include "rendezvous/pieces.h"
-#include "rendezvous/post_offer.h"
-#include "rendezvous/posts.h"
-#include "rendezvous/rendezvous.h"
+#include "comm/bell.h"
+#include "algorithms/pieces.h"
+#include "algorithms/post_offer.h"
+#include "comm/posts.h"
+#include "algorithms/rendezvous.h"
 
 #define LEAST_PIECE (16 * KIB)
 

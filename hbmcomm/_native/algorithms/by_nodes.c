@@ -17,10 +17,10 @@
    Model: algorithms/passing.pml */
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
-#include "communicator/bell.h"
-#include "rendezvous/blocks.h"
-#include "rendezvous/rendezvous.h"
-#include "rendezvous/slices.h"
+#include "comm/bell.h"
+#include "algorithms/blocks.h"
+#include "algorithms/rendezvous.h"
+#include "algorithms/slices.h"
 
 enum { BEGINNING, REDUCING, JOINING, ENDING_PIECE, FETCHING, COPYING, ENDING };
 

@@ -8,9 +8,9 @@
 
    Ordering: posts.c; the data is part of the post. */
 #include "algorithms/algorithms.h"
-#include "cpu/copy.h"
-#include "rendezvous/posts.h"
-#include "rendezvous/rendezvous.h"
+#include "kernels/copy.h"
+#include "comm/posts.h"
+#include "algorithms/rendezvous.h"
 
 static uint64_t offset_of(int record, uint64_t bytes)
 {

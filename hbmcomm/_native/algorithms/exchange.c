@@ -7,15 +7,15 @@
    Ordering: rendezvous.c and pieces.c have it for offers and pieces. A leaf that copies into the
    root's array posts after that, with release; the root loads that post with acquire.
 
-   Model: rendezvous/pieces.pml */
+   Model: algorithms/pieces.pml */
 #include "algorithms/algorithms.h"
 #include "algorithms/barrier.h"
-#include "rendezvous/blocks.h"
-#include "communicator/failure.h"
-#include "rendezvous/pieces.h"
-#include "rendezvous/post_offer.h"
-#include "rendezvous/posts.h"
-#include "rendezvous/rendezvous.h"
+#include "algorithms/blocks.h"
+#include "comm/failure.h"
+#include "algorithms/pieces.h"
+#include "algorithms/post_offer.h"
+#include "comm/posts.h"
+#include "algorithms/rendezvous.h"
 
 /* A leaf of a gather with a long block: after the root has posted, copies it into the root's
    array. */

@@ -8,8 +8,8 @@
 
    Ordering: posts.c; the fetched blocks are the data of a second post. */
 #include "algorithms/algorithms.h"
-#include "cpu/copy.h"
-#include "rendezvous/posts.h"
+#include "kernels/copy.h"
+#include "comm/posts.h"
 
 #define FETCHED (RECORDS - 1) /* the record with the blocks that a rank has fetched for its mates */
 

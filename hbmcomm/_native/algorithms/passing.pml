@@ -1,6 +1,6 @@
 /* A rank that passes on data of a rank that fails, in C11.
 
-   Code: communicator/comm.h algorithms/broadcast.c algorithms/by_nodes.c
+   Code: comm/comm.h algorithms/broadcast.c algorithms/by_nodes.c
 
    `giver` fails, and its program changes the array. `second` copies it and passes it on; `third`
    takes the copy. Where `third` has the changed data, it sees that the giver failed. A release store

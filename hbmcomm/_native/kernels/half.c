@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "cpu/vector.h"
+#include "kernels/vector.h"
 
 static inline float as_float(uint32_t bits)
 {

@@ -9,7 +9,7 @@
 #include "kernels/reduce_kernels.h"
 
 #include "kernels/dtype.h"
-#include "cpu/vector.h"
+#include "kernels/vector.h"
 
 #ifndef KERNELS /* reduce_kernels_sve.c defines it */
 #define KERNELS hbm_kernels

@@ -1,6 +1,6 @@
 /* The reduce kernels again, for arm64 CPUs with SVE: gcc before 14 clones no functions there. */
 #if defined(__aarch64__)
-#include "cpu/vector.h"
+#include "kernels/vector.h"
 
 #undef HBM_VECTOR
 #if defined(__clang__)

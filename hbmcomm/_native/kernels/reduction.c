@@ -16,7 +16,7 @@
 #include "kernels/dtype.h"
 #include "kernels/half.h"
 #include "kernels/reduce_kernels.h"
-#include "cpu/vector.h"
+#include "kernels/vector.h"
 
 #define CHUNK 8192   /* bytes */
 #define GRANULE 1024 /* bytes of a chunk that is streamed, or of halves */

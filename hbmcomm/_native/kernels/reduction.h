@@ -3,7 +3,7 @@
 #define HBMCOMM_REDUCTION_H
 
 #include "api.h"
-#include "cpu/copy.h"
+#include "kernels/copy.h"
 
 /* `offset` and `bytes` are the range in each array; `how` is IN_ORDER, IN_TURN or STREAMING. */
 int hbm_combine(const hbm_call *call, const void *const *in, int ins, void *const *out, int outs,

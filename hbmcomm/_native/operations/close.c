@@ -2,10 +2,9 @@
 
    Ordering: hbm_blame() publishes that this rank has left, by a release store after all that this
    rank has read or written. */
-#include "communicator/failure.h"
-#include "waiting/in_flight.h"
-#include "communicator/lock.h"
-#include "waiting/progress.h"
+#include "comm/failure.h"
+#include "comm/progress.h"
+#include "comm/lock.h"
 
 /* Ranks that still wait for this one see that it has left; its own calls are refused. The segments
    may be unmapped after this, unless another thread is inside a call (HBM_BUSY).

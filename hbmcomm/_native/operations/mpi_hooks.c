@@ -11,7 +11,7 @@
      operations. A thread that adds one fences after its store and loads `hooked`. So the thread
      registers the hook again, or the hook itself does.
 
-   Models: operations/mpi_hooks.pml, operations/wake.pml, waiting/in_flight.pml */
+   Models: operations/mpi_hooks.pml, operations/wake.pml, comm/in_flight.pml */
 #include "operations/mpi_hooks.h"
 
 #include <linux/futex.h>
@@ -22,9 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "waiting/mpi_table.h"
-#include "waiting/progress.h"
-#include "waiting/requests.h"
+#include "comm/mpi_table.h"
+#include "comm/progress.h"
+#include "comm/requests.h"
 
 #define PERIOD_NS (200 * 1000)
 #define IDLE_POLLS 1000 /* after which MPICH's hook is removed */

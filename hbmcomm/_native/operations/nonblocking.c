@@ -3,18 +3,20 @@
    Ordering: `status` is loaded with acquire, so that a thread that finds an operation complete sees
    its results, whichever thread advanced it. */
 #include "algorithms/algorithms.h"
-#include "communicator/failure.h"
-#include "cpu/clock.h"
-#include "waiting/in_flight.h"
-#include "communicator/lock.h"
-#include "cpu/fork.h"
+#include "comm/failure.h"
+#include "kernels/clock.h"
+#include "comm/progress.h"
+#include "comm/lock.h"
+#include "memory/fork.h"
+#include "comm/lock.h"
+#include "memory/fork.h"
 #include "operations/mpi_hooks.h"
-#include "waiting/mpi_table.h"
+#include "comm/mpi_table.h"
 #include "operations/operation.h"
-#include "waiting/pool.h"
-#include "waiting/progress.h"
-#include "waiting/requests.h"
-#include "waiting/wait.h"
+#include "comm/requests.h"
+#include "comm/progress.h"
+#include "comm/requests.h"
+#include "comm/wait.h"
 
 #define LOOKS 64        /* between two reads of the clock */
 #define LOOK_FOR_NS 500

@@ -7,7 +7,7 @@
    objects, so that they stay. cffi releases Python's lock around each call: a program that sets the
    shape of an array, or resizes it, while another thread is in a call on it has a data race, as it has
    when it writes into the array. So it needs no ordering. */
-#include "communicator/comm.h"
+#include "comm/comm.h"
 
 typedef struct {
     intptr_t references;

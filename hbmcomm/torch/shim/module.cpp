@@ -3,9 +3,9 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/extension.h>
 
-#include "groups/registry.h"
+#include "operators.h"
 #include "quick_calls.h"
-#include "tensors/allocator.h"
+#include "allocator.h"
 
 namespace py = pybind11;
 using hbmcomm::Group;

@@ -12,7 +12,7 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 
-#include "groups/operators.h"
+#include "operators.h"
 
 namespace py = pybind11;
 

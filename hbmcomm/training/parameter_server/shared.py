@@ -1,6 +1,6 @@
 """Steps over the arena: owners read gradients and write weights where the workers have them.
 
-The C core does each step (optimizers/update.c); this module gives it the places of all arrays.
+The C core does each step (kernels/update.c); this module gives it the places of all arrays.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def shown(*nodes: library.Node) -> library.Topology:
 
 def lacking(number: int, cpus: tuple[int, ...], size: int, near: tuple[int, ...]) -> library.Node:
     far = {other: 10 + 10 * (other != number) for other in range(5)}
-    return Node(number, cpus, size, size, size, far, near)
+    return library.Node(number, cpus, size, size, size, far, near)
 
 
 LACKING = shown(
@@ -136,7 +136,7 @@ def test_memory_is_local_although_nodes_lack_something() -> None:
 
 @pytest.mark.parametrize("topology", [*EMULATED.values(), LACKING], ids=[*EMULATED, "lacking"])
 def test_local_is_what_the_library_calls_local_on_every_machine(
-    monkeypatch: pytest.MonkeyPatch, topology: Topology
+    monkeypatch: pytest.MonkeyPatch, topology: library.Topology
 ) -> None:
     monkeypatch.setattr(hbmcomm, "topology", lambda *_: topology)
     cpus = [cpu for node in topology.nodes for cpu in node.cpus]

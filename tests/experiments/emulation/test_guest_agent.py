@@ -166,7 +166,7 @@ def test_an_answer_without_end_is_cut_off() -> None:
     ids=lambda line: line[:20],
 )
 def test_an_answer_of_another_form_is_one_line_about_the_guest(line: bytes) -> None:
-    for ask in (lambda agent: guest_agent.start(["true"]), lambda agent: guest_agent.ended(1)):
+    for ask in (lambda agent: agent.start(["true"]), lambda agent: agent.ended(1)):
         lost = pytest.raises(GuestLost, match=r"answers guest-exec.* with b['\"].*no answer to it")
         with hostile(lambda name: iter([line + b"\n"])) as connection, lost:
             ask(connection)

@@ -55,8 +55,8 @@ def test_without_a_terminal_there_is_no_shell_and_nothing_is_made(
 @pytest.mark.container
 @pytest.mark.timeout(300)
 def test_a_line_says_here_what_it_says_there_and_ends_with_its_code(disk: Disk) -> None:
-    guest_command = [*INVOKE, "--machine", "gh200", "--line", "echo on $(nproc) CPUs; exit 3"]
-    found = subprocess.run(guest_command, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [*INVOKE, "--machine", "gh200", "--line", "echo on $(nproc) CPUs; exit 3"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout) == (3, "on 4 CPUs\n"), found.stderr
 
 

@@ -152,7 +152,7 @@ def test_no_link_of_a_base_image_leads_to_files_of_the_host(
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(host if absolute else os.path.relpath(host, link.parent))
 
-    monkeypatch.setattr(guest_disk.exported, "tree", tree)
+    monkeypatch.setattr(guest_disk.image_files, "unpack", tree)
     monkeypatch.setattr(guest_disk, "_seed", lambda client, image, data: seeded.append(data))
     nobody: Any = None
     with pytest.raises(Missing, match=f": /{name} is a link to .*host in base debian:bookworm"):
@@ -182,7 +182,7 @@ def test_the_engine_that_fills_the_disk_meets_no_files_of_the_base_image(
         assert data == made / "tree/var/lib/docker" and not data.exists()
         raise Seeded
 
-    monkeypatch.setattr(guest_disk.exported, "tree", tree)
+    monkeypatch.setattr(guest_disk.image_files, "unpack", tree)
     monkeypatch.setattr(guest_disk, "_seed", seed)
     nobody: Any = None
     with pytest.raises(Seeded):
@@ -227,7 +227,7 @@ def test_it_is_made_of_what_was_built_whoever_takes_the_name(
         raise OSError("that is all that is asked here")
 
     monkeypatch.setattr(guest_disk.building, "build", and_another)
-    monkeypatch.setattr(guest_disk.exported, "tree", tree)
+    monkeypatch.setattr(guest_disk.image_files, "unpack", tree)
     with pytest.raises(Missing, match="all that is asked"):
         guest_disk.ensure(engine, image)
     assert [labels["hbmcomm.inputs"] for labels in exported] == [guest_disk.inputs_of(image)]

@@ -17,7 +17,7 @@ from experiments.schedule import blocks
 from tests import launched
 from tests.experiments.environments.golden_text import delta, paragraphs
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent / "golden_slurm"
 FOLDER = Path("/scratch/results/quick/incoming/0000-host")
 LAUNCH = replace(launched.LAUNCH, arm="golden", ranks=4)
 

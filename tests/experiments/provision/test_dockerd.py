@@ -18,7 +18,7 @@ from experiments.provision import dockerd
 USER = """
 import sys, time
 from pathlib import Path
-from experiments.provision import engine_refcount as users
+from experiments.provision import dockerd as users
 with users.counted(lambda: print("ended"), Path(sys.argv[1])):
     print("here", flush=True)
     sys.stdin.readline()

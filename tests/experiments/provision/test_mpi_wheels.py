@@ -76,8 +76,8 @@ def test_an_environment_that_pip_cannot_make_ends_in_its_words(
 @pytest.mark.rare
 def test_two_processes_do_not_make_one_environment_at_once(tmp_path: Path, flavour: str) -> None:
     makes = (
-        "from experiments.provision import mpi\n"
-        f"mpi.ensure({flavour!r}, print, root=mpi.Path({str(tmp_path)!r}))\n"
+        "from experiments.provision import mpi_wheels\n"
+        f"mpi_wheels.ensure({flavour!r}, print, root=mpi_wheels.Path({str(tmp_path)!r}))\n"
     )
     place = mpi_wheels.prefix(flavour, tmp_path)
     with scratch.locked(place.parent, f"{flavour}.lock"):
@@ -99,10 +99,10 @@ def test_the_pip_of_a_killed_process_keeps_the_next_one_waiting(tmp_path: Path) 
     makes = (
         "from pathlib import Path\n"
         "from experiments.processes import scratch\n"
-        "from experiments.provision import mpi\n"
+        "from experiments.provision import mpi_wheels\n"
         f"with scratch.locked(Path({str(places)!r})) as lock:\n"
         "    print('alone', flush=True)\n"
-        f"    mpi.run(['cat', {str(gate)!r}], 'none', pass_fds=(lock,))\n"
+        f"    mpi_wheels.run(['cat', {str(gate)!r}], 'none', pass_fds=(lock,))\n"
     )
     command = [sys.executable, "-c", makes]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:

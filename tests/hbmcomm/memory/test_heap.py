@@ -1,4 +1,4 @@
-"""The C core's heap as Python sees it. Its model, its threads and its forks: tests/native/heap."""
+"""The C core's heap as Python sees it. Its model, threads and forks: tests/native/memory."""
 
 import pytest
 

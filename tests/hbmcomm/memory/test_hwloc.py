@@ -16,13 +16,13 @@ def test_hwloc_names_only_special_nodes_or_is_not_there() -> None:
 def test_the_subtype_of_each_node_that_has_one_is_read(python) -> None:
     program = """
 from cffi import FFI
-from hbmcomm.memory import hwloc
+from hbmcomm.memory import machine
 try:
-    FFI().dlopen(hwloc.SONAME)
+    FFI().dlopen(machine.SONAME)
 except OSError:
     print("missing")
 else:
-    print(hwloc.subtypes())
+    print(machine.subtypes())
 """
     result = python(program, HWLOC_XMLFILE=str(MACHINES / "hwloc_hbm.xml"))
     if result.stdout == "missing\n":
@@ -32,7 +32,7 @@ else:
 
 def test_without_hwloc_nothing_is_known(python) -> None:
     result = python(
-        'from hbmcomm.memory import hwloc; hwloc.SONAME = "libhwloc.so.none"; '
-        "print(hwloc.subtypes())"
+        'from hbmcomm.memory import machine; machine.SONAME = "libhwloc.so.none"; '
+        "print(machine.subtypes())"
     )
     assert result.stdout == "{}\n", result.stderr

@@ -198,9 +198,9 @@ def test_what_lies_in_the_table_is_not_shown_as_an_owner(
 def test_a_process_that_is_killed_has_the_device_no_more(device: DaxFile) -> None:
     program = f"""
 import time
-from hbmcomm.memory import mapping
+from hbmcomm.memory import dax_mapping
 from hbmcomm.memory.dax_file import DaxFile
-held = mapping.map_device({device!r}, 0, 1)
+held = dax_mapping.map_device({device!r}, 0, 1)
 held.claim_first()
 print("held", flush=True)
 time.sleep(60)

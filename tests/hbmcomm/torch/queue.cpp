@@ -1,7 +1,7 @@
 /* Threads complete operations of one queue, some themselves and some by the worker: one at a time, and
    those of a thread in their order. Callbacks of some call one more. Built with ThreadSanitizer: what the
    operations touch has no lock. */
-#include "groups/queue.h"
+#include "queue.h"
 
 #include <cstdio>
 #include <future>

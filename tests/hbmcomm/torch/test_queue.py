@@ -15,7 +15,7 @@ SHIM = ROOT / "hbmcomm/torch/shim"
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler: apt-get install g++")
 def test_operations_run_one_at_a_time_and_in_order(tmp_path: Path) -> None:
     program = tmp_path / "queue"
-    sources = [str(SHIM / "groups/queue.cpp"), str(Path(__file__).with_name("queue.cpp"))]
+    sources = [str(SHIM / "queue.cpp"), str(Path(__file__).with_name("queue.cpp"))]
     words = ["c++", "-std=c++17", "-O1", "-g", "-Wall", "-Werror", "-fsanitize=thread", "-pthread"]
     subprocess.run([*words, f"-I{SHIM}", *sources, "-o", str(program)], check=True)
     done = subprocess.run(

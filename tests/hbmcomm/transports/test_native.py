@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hbmcomm import CallMismatch, HbmcommError, PeerError, tuning
+from hbmcomm import CallMismatch, HbmcommError, PeerError
+from hbmcomm.transports import tuning
 from hbmcomm.transports.native import explained, ffi, lib
 
 NAMES = (4, 7, 9)

@@ -2,7 +2,7 @@
    and length up to LENGTHS, at every offset in a line; with all vector extensions of the CPU and
    with fewer. */
 #include "core_test.h"
-#include "cpu/vector.h"
+#include "kernels/vector.h"
 
 #define LENGTHS 200 /* entries: several vectors and a remainder */
 #define SHIFTS 7    /* entries before the first that is reduced */

@@ -2,7 +2,7 @@
 #ifndef HBMCOMM_CORE_TEST_H
 #define HBMCOMM_CORE_TEST_H
 
-#include "communicator/comm.h"
+#include "comm/comm.h"
 #include "kernels/reduction.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cpu/clock.h"
+#include "kernels/clock.h"
 
 #define ORDINARY_BYTES (16ul * 1024 * 1024) /* a control block, and staging buffers */
 

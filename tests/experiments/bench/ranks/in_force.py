@@ -11,7 +11,7 @@ from experiments.implementations.entrants import Entrants
 from experiments.measure.pools import Pools
 from experiments.model.contender_names import change
 from experiments.programs.launch_folder import read_launch
-from hbmcomm import tuning
+from hbmcomm.transports import tuning
 
 COMM = MPI.COMM_WORLD
 before = dict(os.environ)

@@ -11,11 +11,11 @@ import numpy as np
 from mpi4py import MPI
 from promising import keep, promise
 
-from hbmcomm import CallMismatch, Communicator, HbmcommError, options, tuning
+from hbmcomm import CallMismatch, Communicator, HbmcommError, options
 from hbmcomm.hierarchical import settings
 from hbmcomm.hierarchical import transport as hierarchical
 from hbmcomm.memory import idle_limit
-from hbmcomm.transports import native, opening
+from hbmcomm.transports import native, opening, tuning
 from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD

@@ -1,0 +1,108 @@
+/* Makes and frees the state of one rank in a communicator.
+
+   Ordering: peers see a control block only after Python's exchange of addresses, so this file needs
+   none for it. The last reference is dropped with acquire and release: the thread that frees the
+   state sees all that other threads did with it. */
+#include "comm/comm.h"
+
+#include <stdlib.h>
+
+#include "memory/fork.h"
+
+/* Different ranks' words begin in different cache sets, so that one rank can cache all of them. */
+static uint64_t colour(int rank) { return (uint64_t)(rank % COLOURS) * sizeof(post); }
+
+static uint64_t aligned(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+uint64_t hbm_control_bytes(void)
+{
+    return aligned(DATA_OFFSET + colour(COLOURS - 1) + SLOTS * SLOT_BYTES);
+}
+
+uint64_t hbm_slot_bytes(void) { return SLOT_BYTES; }
+
+static int is_sensible(const hbm_setup *setup)
+{
+    const hbm_tuning *t = &setup->tuning;
+    return setup->size >= 1 && setup->size <= MAX_RANKS && setup->rank >= 0
+           && setup->rank < setup->size && t->fan_in >= 2 && t->eager_bytes <= t->short_bytes
+           && t->short_bytes <= SLOT_BYTES && t->piece_bytes >= LINE && t->piece_bytes % LINE == 0;
+}
+
+static void find_peers(hbm_comm *c, const hbm_setup *setup)
+{
+    c->reads_private = 1;
+    for (int r = 0; r < c->size; r++) {
+        const hbm_peer *from = &setup->peers[r];
+        c->peers[r] = (peer){.control = (control *)(from->control + colour(r)),
+                             .ordinary = (unsigned char *)from->ordinary,
+                             .arrays = (unsigned char *)from->arrays,
+                             .ordinary_bytes = from->ordinary_bytes,
+                             .array_bytes = from->array_bytes,
+                             .claim = from->claim,
+                             .pid = from->pid,
+                             .node = c->groups.nodes.of[r]};
+        c->reads_private &= from->pid > 0;
+        c->elsewhere += c->groups.nodes.of[r] != c->groups.nodes.of[c->rank];
+    }
+    c->own = c->peers[c->rank].control;
+}
+
+hbm_comm *hbm_open(const hbm_setup *setup)
+{
+    if (!is_sensible(setup))
+        return NULL;
+    size_t n = (size_t)setup->size;
+    hbm_comm *c = calloc(1, sizeof *c);
+    /* a single rank has two outputs: its array and its staging buffer */
+    size_t each = sizeof *c->peers + sizeof *c->known + sizeof *c->in + sizeof *c->out
+                  + sizeof *c->sleepers;
+    void *lists = calloc(n + 1, each);
+    if (!c || !lists
+        || !hbm_group_ranks(&c->groups, setup->rank, setup->size, setup->peers,
+                            (int)setup->tuning.fan_in)) {
+        free(lists);
+        free(c);
+        return NULL;
+    }
+    c->peers = lists;
+    c->known = (uint64_t *)(c->peers + n);
+    c->in = (const void **)(c->known + n);
+    c->out = (void **)(c->in + n);
+    c->sleepers = (int *)(c->out + n + 1);
+    c->rank = setup->rank;
+    c->size = setup->size;
+    c->oversubscribed = setup->oversubscribed;
+    c->boot = setup->boot;
+    c->tuning = setup->tuning;
+    c->heap = setup->staging;
+    c->arrays = setup->arrays;
+    c->staging = HBM_NOWHERE;
+    c->shared_room = shared_room_of(c->size);
+    c->forks = hbm_forks();
+    atomic_store_explicit(&c->references, 1, memory_order_relaxed);
+    find_peers(c, setup);
+    return c;
+}
+
+void hbm_release(hbm_comm *c)
+{
+    if (atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) > 1)
+        return;
+    while (c->held) { /* never released: this rank did not see all ranks stop */
+        struct held *h = c->held;
+        c->held = h->next;
+        free(h);
+    }
+    hbm_ungroup(&c->groups);
+    free(c->peers);
+    free(c);
+}
+
+void hbm_free(hbm_comm *c) { hbm_release(c); }
+
+uint64_t hbm_staging(const hbm_comm *c) { return c->staging; }
+
+uint64_t hbm_link_bytes(const hbm_comm *c) { return c->link_bytes; }
+
+int hbm_awaited(const hbm_comm *c) { return c->awaiting.peer; }

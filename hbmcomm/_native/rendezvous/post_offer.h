@@ -1,9 +1,0 @@
-/* Posting a rank's offer: how receivers get what it sends. */
-#ifndef HBMCOMM_POST_OFFER_H
-#define HBMCOMM_POST_OFFER_H
-
-#include "communicator/comm.h"
-
-int hbm_post_offer(hbm_operation *o);
-
-#endif

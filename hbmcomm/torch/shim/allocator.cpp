@@ -1,0 +1,100 @@
+/* torch's allocator of the CPU's memory, with a kind of memory for a while. */
+#include "allocator.h"
+
+#include <mutex>
+#include <unordered_map>
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+
+namespace py = pybind11;
+
+namespace hbmcomm {
+
+namespace {
+
+thread_local int64_t chosen = 0; /* the number of a kind; 0: torch's own memory */
+
+/* The blocks in use, Python's objects, by their addresses. The mutex guards the map. Both last as long
+   as the process: tensors may be freed after static objects. */
+std::mutex &blocks_mutex = *new std::mutex;
+auto &kind_blocks = *new std::unordered_map<void *, PyObject *>;
+c10::DeleterFnPtr free_other = nullptr; /* for torch's own memory; null: it has no such function */
+
+class KindAllocator : public c10::Allocator {
+public:
+    KindAllocator(c10::Allocator *others, py::function allocate)
+        : others_(others), allocate_(new py::function(std::move(allocate)))
+    {
+    }
+
+    c10::DataPtr allocate(size_t bytes) override
+    {
+        return chosen && bytes >= KIND_FROM ? of_kind(bytes) : others_->allocate(bytes);
+    }
+
+    /* Frees both kinds of memory: a caller of raw_deallocate has the address alone. */
+    c10::DeleterFnPtr raw_deleter() const override { return free_other ? &free_any : nullptr; }
+
+    void copy_data(void *to, const void *from, std::size_t bytes) const override
+    {
+        default_copy_data(to, from, bytes);
+    }
+
+private:
+    c10::DataPtr of_kind(size_t bytes)
+    {
+        py::gil_scoped_acquire acquire;
+        try {
+            auto block = (*allocate_)(chosen, bytes);
+            auto *data = reinterpret_cast<void *>(block.attr("address").cast<uintptr_t>());
+            {
+                std::lock_guard<std::mutex> lock(blocks_mutex);
+                kind_blocks[data] = block.release().ptr();
+            }
+            return {data, data, &free_any, c10::Device(c10::kCPU)}; // as raw_allocate requires
+        } catch (const py::error_already_set &error) {
+            const std::string text = error.what();
+            TORCH_CHECK_WITH(OutOfMemoryError, false, text);
+        }
+    }
+
+    static void free_any(void *data)
+    {
+        PyObject *const block = taken(data);
+        if (!block)
+            return free_other(data);
+        if (!Py_IsInitialized())
+            return;
+        py::gil_scoped_acquire acquire;
+        Py_DECREF(block);
+    }
+
+    /* Removes a block from those in use; null: the memory is torch's own. */
+    static PyObject *taken(void *data)
+    {
+        std::lock_guard<std::mutex> lock(blocks_mutex);
+        const auto found = kind_blocks.find(data);
+        if (found == kind_blocks.end())
+            return nullptr;
+        PyObject *const block = found->second;
+        kind_blocks.erase(found);
+        return block;
+    }
+
+    c10::Allocator *const others_;
+    py::function *const allocate_; /* as long as the process: Python may end before it */
+};
+
+} // namespace
+
+int64_t choose_kind(int64_t number) { return std::exchange(chosen, number); }
+
+void use_kinds(py::function allocate)
+{
+    c10::Allocator *before = c10::GetCPUAllocator();
+    free_other = before->raw_deleter();
+    c10::SetCPUAllocator(new KindAllocator(before, std::move(allocate)), 1);
+}
+
+} // namespace hbmcomm
