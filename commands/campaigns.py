@@ -10,12 +10,11 @@ from commands.flags import whole_number
 from commands.folders import new_figures, new_results, newest, writable
 from commands.stored import draw_and_report
 from experiments.catalogue import spec
-from experiments.cluster import allocation, sites
+from experiments.cluster import jobs, sites
 from experiments.console.output import print_text
 from experiments.console.stages import Stages
 from experiments.driver import campaign, campaign_file, overview
 from experiments.driver.campaign_file import Request
-from experiments.model.environment import CLUSTER
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
 from experiments.provision import system
@@ -115,7 +114,7 @@ def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:
             "--site, --nodes, --launcher and --time are for an allocation: add --env slurm"
         )
     request = choices.request(folder, name)
-    if experiment.on_cluster and not allocation.held(os.environ):
+    if experiment.on_cluster and not jobs.held(os.environ):
         clusters.start(experiment, request, time, choices.words(name), dry_run)
         return
     if dry_run:
@@ -128,28 +127,16 @@ def start(choices: Choices, out: str, dry_run: bool, time: str) -> None:
     _finish(campaign.run(experiment, request, Stages()), folder)
 
 
-def print_manifest(choices: Choices, image: str, out: str, time: str) -> None:
-    """Print the MPIJob of a campaign, with workers for nodes."""
-    if time or any(choices.flags[flag] for flag in ("env", "site", "launcher")):
-        raise ExperimentsError(
-            "--mpijob runs in pods of its own: drop --env, --site, --launcher and --time"
-        )
-    experiment = choices.but(env=CLUSTER, launcher="mpiexec").experiment()
-    request = choices.request(new_results(experiment.name, out))
-    print_text(clusters.mpijob(experiment, request, image), end="")
-
-
-def resume(out: str, choices: Choices, mpijob: str, dry_run: bool, time: str = "") -> None:
+def resume(out: str, choices: Choices, dry_run: bool, time: str = "") -> None:
     """Complete a campaign as it was begun, or print what that would start.
 
     Args:
         out: its results folder; "": the newest.
         choices: other flags than those that confirm what programs run do not go with --resume.
-        mpijob: nor does this one.
         time: limit of its new job, where it was begun in one.
     """
     others = [text for flag, text in choices.flags.items() if flag not in campaign_file.AGAIN]
-    if any((*others, choices.emulate_hbw, mpijob)):
+    if any((*others, choices.emulate_hbw)):
         raise ExperimentsError("--resume goes on as the campaign began; drop the other flags")
     again = {flag: choices.flags[flag] for flag in campaign_file.AGAIN}
     again["python"] = again["python"] and str(Path(again["python"]).absolute())

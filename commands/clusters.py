@@ -2,27 +2,21 @@
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from experiments.cluster import allocation, jobs, sites, states
-from experiments.cluster.mpijob import Pods, manifest
-from experiments.cluster.script import Job, limit, minutes, script
+from experiments.cluster import jobs, sites, states
 from experiments.cluster.sites import Site
 from experiments.console.output import print_text
 from experiments.console.stages import Stages
-from experiments.driver import backends, campaign, campaign_file, inventory, reaper
-from experiments.driver.backends import Backends
+from experiments.driver import backends, campaign, campaign_file, reaper
 from experiments.driver.campaign_file import Campaign, Request
-from experiments.environments import slurm
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
 from experiments.processes import folder_lock, ownership
-from experiments.provision.image import PREFIX
 from experiments.results import store
 
 
@@ -47,35 +41,6 @@ def start(
     _run(site, job, request.out, stages)
 
 
-def mpijob(experiment: Experiment, request: Request, image: str) -> str:
-    """The manifest of an MPIJob that measures a campaign, in a folder of its name.
-
-    Args:
-        image: for all pods.
-
-    Raises:
-        ExperimentsError: it has several MPIs, or too many launches; no image has that name.
-    """
-    asked = experiment.launches
-    if not re.fullmatch(r"[a-z0-9][\w./:@-]*", image):
-        raise ExperimentsError(
-            f"--mpijob {image!r} cannot name an image; write one such as "
-            "registry.example.org/hbmcomm-ssh:openmpi"
-        )
-    if len(asked.mpis) > 1:
-        raise ExperimentsError(
-            f"an MPIJob has one MPI, and {', '.join(asked.mpis)} were asked for: pass --mpi"
-        )
-    planned = campaign_file.make(experiment, request)
-    (flavour,) = asked.mpis
-    needed = slurm.of_ranks(flavour, PREFIX, crowded=False) | dict(planned.variables)
-    variables = " ".join(f"{name}={value}" for name, value in sorted(needed.items()))
-    seconds = 60 * minutes(campaign.seconds(planned))
-    pods = Pods(request.out.name, flavour, image, PREFIX, asked.nodes, seconds, variables)
-    header = planned.header(inventory.recorded(experiment, Backends()))
-    return manifest(pods, header | {"machine": {}, "pods": image}, planned.launches)
-
-
 def resume(out: Path, time: str, dry_run: bool, again: Mapping[str, str]) -> bool:
     """Go on in a new job with a campaign that was begun in one.
 
@@ -87,7 +52,7 @@ def resume(out: Path, time: str, dry_run: bool, again: Mapping[str, str]) -> boo
         allocation, or all is measured.
     """
     begun = campaign_file.read(out, **again)
-    on_cluster = begun.experiment.on_cluster and not allocation.held(os.environ)
+    on_cluster = begun.experiment.on_cluster and not jobs.held(os.environ)
     if not on_cluster or not begun.unfinished():
         return False
     folder = out.absolute()
@@ -100,22 +65,22 @@ def resume(out: Path, time: str, dry_run: bool, again: Mapping[str, str]) -> boo
     return True
 
 
-def _job(planned: Campaign, out: Path, time: str, words: Sequence[str]) -> tuple[Site, Job]:
+def _job(planned: Campaign, out: Path, time: str, words: Sequence[str]) -> tuple[Site, jobs.Job]:
     """The job that measures a campaign, and its site."""
     asked, site = planned.experiment, sites.load(planned.request.site, sites.path())[1]
-    return site, Job(
+    return site, jobs.Job(
         f"hbmcomm-{asked.name}",
         asked.launches.nodes,
-        limit(site, time, campaign.seconds(planned)),
+        jobs.limit(site, time, campaign.seconds(planned)),
         out / ".job-%j.log",  # slurmd opens it, and elsewhere others could have put a link
         ROOT,
         ("./inv", "run", *words, "--out", str(out)),
     )
 
 
-def _show(site: Site, job: Job) -> None:
+def _show(site: Site, job: jobs.Job) -> None:
     """The script on standard output; on standard error what it needs before it is submitted."""
-    print_text(script(site, job), end="")
+    print_text(jobs.script(site, job), end="")
     out = job.log.parent
     if not out.is_dir():
         print_text(
@@ -123,12 +88,12 @@ def _show(site: Site, job: Job) -> None:
         )
 
 
-def _run(site: Site, job: Job, out: Path, stages: Stages) -> None:
+def _run(site: Site, job: jobs.Job, out: Path, stages: Stages) -> None:
     is_new = not out.exists()
     out.mkdir(folder_lock.MODE, parents=True, exist_ok=True)
     ownership.refuse_others(out)
     try:
-        number = jobs.submit(script(site, job))
+        number = jobs.submit(jobs.script(site, job))
     except ExperimentsError:
         if is_new:
             out.rmdir()

@@ -4,7 +4,7 @@ from invoke.exceptions import Exit
 
 from commands.flags import check_choice
 from experiments.console.stages import Stages
-from experiments.emulation import description, guest_command, verdict
+from experiments.emulation import description, guest_command
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError
 from experiments.provision import system
@@ -28,10 +28,11 @@ def vm(machine: str, check: bool, line: str, mpi: str, base: str, yes: bool) -> 
     if lacking:
         stages.say(lacking)
     if check:
-        found = guest_command.check(machine, mpi, base, stages)
-        print(verdict.to_table(found), end="")
-        if not all(row.ok for row in found):
+        differences = guest_command.check(machine, mpi, base, stages)
+        if differences:
+            print(guest_command.to_table(differences), end="")
             raise ExperimentsError(f"{described.name} is not what its description says")
+        print(f"{described.name} is what its description says")
         return
     code = (
         guest_command.run(machine, line, mpi, base, stages)

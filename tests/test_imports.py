@@ -30,13 +30,12 @@ FACES = ("hbmcomm.authentication", "hbmcomm.costmodel", "hbmcomm.training.networ
 RANK_PROGRAMS = (
     "experiments.programs.harness",
     "experiments.programs.on_a_node",
-    "experiments.cluster.pods",
     "experiments.baselines.run",
     "experiments.programs.imb_run",
     "experiments.programs.imb_probe",
     "experiments.implementations.daso_seeds",
 )
-"""What mpiexec starts, and a launcher pod; the image has numpy, mpi4py and cffi alone."""
+"""What mpiexec starts; the image has numpy, mpi4py and cffi alone."""
 
 
 def name(path: Path) -> str:

@@ -33,12 +33,10 @@ from experiments.model.environment import ENVIRONMENTS
         "base": "base image, as for build",
         "seed": "seed of all random orders (default: random, and stored)",
         "site": "with --env slurm: a table of ~/.config/hbmcomm/sites.toml (default: the only one)",
-        "nodes": "with --env slurm (default: the site's) and --mpijob: nodes, which share --ranks "
-        "equally",
+        "nodes": "with --env slurm: nodes, which share --ranks equally (default: the site's)",
         "launcher": "with --env slurm: srun or mpiexec (default: the site's)",
         "time": "with --env slurm: limit of the job (default: the site's, or from the forecast)",
         "python": "an environment of the site, with its MPI, for arms without a container",
-        "mpijob": "print a Kubeflow MPIJob of the campaign; its pods have this image",
     }
 )
 def run(
@@ -66,7 +64,6 @@ def run(
     launcher: str = "",
     time: str = "",
     python: str = "",
-    mpijob: str = "",
 ) -> None:
     """A campaign: randomised, paired blocks of launches into a results folder.
 
@@ -82,7 +79,6 @@ def run(
                ./inv run --experiment placement --env vm:knl-snc4-flat --sizes 1MiB --blocks 1
                ./inv run --env slurm,slurm-charliecloud --nodes 2 --ranks 8 --mpi all
                ./inv run --env hosts:4x100mbit --ranks 8
-               ./inv run --nodes 2 --ranks 8 --mpijob registry.example.org/hbmcomm-ssh:openmpi
                ./inv run --resume --out results/docker-20260102-030405
     """
     flags = {"experiment": experiment, "site": site, "blocks": blocks, "profiles": profiles}
@@ -93,8 +89,6 @@ def run(
     if list:
         campaigns.list_experiments()
     elif resume:
-        campaigns.resume(out, choices, mpijob, dry_run, time)
-    elif mpijob:
-        campaigns.print_manifest(choices, mpijob, out, time)
+        campaigns.resume(out, choices, dry_run, time)
     else:
         campaigns.start(choices, out, dry_run, time)

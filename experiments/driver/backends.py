@@ -13,7 +13,7 @@ from typing import Any
 
 import docker
 
-from experiments.cluster import allocation, sites
+from experiments.cluster import jobs, sites
 from experiments.console.stages import Stages
 from experiments.driver.campaign_file import Request
 from experiments.emulation import boot, description, emulated_hosts, guest_disk, keepers
@@ -22,18 +22,15 @@ from experiments.emulation.emulated_hosts import Hosts
 from experiments.model.environment import BARE_HOST, DOCKER, PODMAN, EnvironmentId
 from experiments.model.errors import ExperimentsError, Missing
 from experiments.model.experiment import Experiment
-from experiments.model.workloads import HOROVODS
 from experiments.processes import executables
 from experiments.provision import (
     engine,
-    horovod_of_ranks,
     image,
     image_files,
     layers,
     mpi_wheels,
     podman,
     reference_files,
-    torch_of_ranks,
 )
 from experiments.provision.image import Image
 from experiments.provision.layers import Layers
@@ -115,9 +112,7 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
     if experiment.uses_torch and makes_own:
         for flavour in present:
             with stages.stage(f"torch for {flavour}"):
-                torch_of_ranks.ensure(flavour, stages.say)
-                if set(HOROVODS) & set(experiment.factors.transports):
-                    horovod_of_ranks.ensure(flavour, stages.say)
+                mpi_wheels.add_torch(flavour, stages.say)
     if experiment.launches.aa_pair and BARE_HOST in experiment.launches.environments:
         for flavour in present:
             _find_files(found, flavour, request, stages)
@@ -262,7 +257,7 @@ class _Preparation:
         site = sites.load(self.request.site, sites.path())[1]
         if path := site.image_of(container, flavour):
             return Image(str(path), str(path), "", "", flavour, "", False)
-        if allocation.held(os.environ):
+        if jobs.held(os.environ):
             return image_files.recall(image.variant(flavour, self.torch))
         return self._unpacked(flavour)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import hbmcomm
-from experiments.cluster import allocation, sites
+from experiments.cluster import jobs, sites
 from experiments.cluster.daemons import Daemons
 from experiments.console.stages import Stages
 from experiments.driver import (
@@ -211,7 +211,7 @@ def _check_place(experiment: Experiment) -> None:
     """Refuse what this machine, or the allocation that this process runs in, cannot measure."""
     _check_ranks(experiment)
     if experiment.on_cluster:
-        allocation.check(os.environ, experiment.launches)
+        jobs.check_allocation(os.environ, experiment.launches)
 
 
 def _check_ranks(experiment: Experiment) -> None:

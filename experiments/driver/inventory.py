@@ -5,8 +5,12 @@ environment.json. What each launch found itself is in its own result.
 """
 
 import hashlib
+import io
 import platform
+import re
 import sys
+import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +21,20 @@ from experiments.emulation import description, qemu
 from experiments.model.environment import DOCKER, EnvironmentId
 from experiments.model.experiment import Experiment
 from experiments.model.launch import FORMAT
-from experiments.provision import engine, installed, mpi_wheels
+from experiments.processes.executables import captured
+from experiments.provision import engine, mpi_wheels, removal
+from experiments.provision.engine import FAILURES
 from experiments.provision.image import Image
 from experiments.results.formats import FRESH, SHARED
 
 NAME = "environment.json"
+SYSTEM = (
+    *("docker*", "containerd*", "runc", "podman", "crun", "charliecloud*", "apptainer*"),
+    *("qemu-system-x86", "libmemkind0", "libhwloc*", "libnuma*", "*openmpi*", "*mpich*"),
+    *("libfabric*", "libucx*", "libc6", "gcc", "python3", "mmdebstrap", "util-linux"),
+)
+"""Debian packages that containers, MPI and memory of the host come from, as dpkg's patterns."""
+STATUS = "/var/lib/dpkg/status"
 
 
 def recorded(experiment: Experiment, found: Backends) -> dict[str, Any]:
@@ -90,7 +103,7 @@ def inventory(experiment: Experiment, found: Backends, python: str = "") -> dict
             images[flavour] = _image(image, client)
     return {
         "format": FORMAT,
-        "system": {"python": platform.python_version(), "packages": installed.of_system()},
+        "system": {"python": platform.python_version(), "packages": system_packages()},
         "driver": mpi_wheels.distributions(Path(sys.prefix)),
         "mpis": {
             flavour: mpi_wheels.distributions(
@@ -114,5 +127,44 @@ def _image(image: Image, client: docker.DockerClient | None) -> dict[str, Any]:
         "wheels": {
             wheel.name: hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in image.wheels
         },
-        "packages": installed.of_image(client, image.id) if client else {},
+        "packages": image_packages(client, image.id) if client else {},
     }
+
+
+def system_packages(patterns: Iterable[str] = SYSTEM) -> dict[str, str]:
+    """{package: version} on this machine, of those that the patterns name; empty without dpkg."""
+    form = "${db:Status-Status} ${Package} ${Version}\n"
+    command = ["dpkg-query", "--show", f"--showformat={form}", *patterns]
+    try:
+        done = captured(command)
+    except OSError:
+        return {}
+    rows = (line.split(" ") for line in done.stdout.splitlines())
+    return {row[1]: row[2] for row in rows if row[0] == "installed"}
+
+
+def image_packages(client: docker.DockerClient, image: str) -> dict[str, str]:
+    """{Debian package: version} in an image, empty without dpkg; starts nothing in it."""
+    try:
+        removal.remove_abandoned(client)
+        container = client.containers.create(image, labels=removal.own())
+        try:
+            chunks, _ = container.get_archive(STATUS)
+            packed = io.BytesIO(b"".join(chunks))
+        finally:
+            container.remove(force=True)
+    except FAILURES:
+        return {}
+    with tarfile.open(fileobj=packed) as tar:
+        status = tar.extractfile(tar.getmembers()[0])
+        return _from_status(status.read().decode(errors="replace")) if status else {}
+
+
+def _from_status(text: str) -> dict[str, str]:
+    """The installed packages in dpkg's status file."""
+    found = {}
+    for paragraph in text.split("\n\n"):
+        fields = dict(re.findall(r"^(Package|Version|Status): (.*)$", paragraph, re.MULTILINE))
+        if fields.get("Status", "").endswith(" installed"):
+            found[fields["Package"]] = fields["Version"]
+    return found

@@ -89,4 +89,4 @@ def _needs(experiment: Experiment) -> Iterator[str]:
     if experiment.uses_torch:
         yield "torch"
     if set(HOROVODS) & set(factors.transports):
-        yield "a C++ compiler"
+        yield "Horovod"

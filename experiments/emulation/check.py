@@ -1,8 +1,8 @@
-"""The rank program that finds the nodes of every kind's memory in an emulated machine's guest.
+"""The rank program that sees a guest's topology and where its memory of each kind is.
 
-Run as `mpiexec -n R python -m experiments.emulation.check FOLDER BYTES`, on the guest itself or in
-a container there. Rank 0 writes found.json into FOLDER. verdict.py judges. The allocations, of
-BYTES each, are few and small, because the guest is slow and its HBM nodes are small.
+`mpiexec -n R python -m experiments.emulation.check FILE BYTES KIND...`, on the guest itself or in a
+container there. Rank 0 writes FILE; differences.py compares. The arrays, of BYTES each, are few and
+small, because the guest is slow and its HBM nodes are small.
 """
 
 import json
@@ -16,36 +16,28 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 import hbmcomm
-from experiments.emulation import memkind_alone, numa_maps
-from experiments.emulation.question import FOUND, KINDS
-from experiments.processes.executables import die_with_parent
+from experiments.emulation import memkind_alone
+from experiments.processes.executables import captured, die_with_parent
 from experiments.programs import rank_process
 
+DEADLINE = 120.0  # seconds for memkind's answer; emulated machines are slow
 Answer = dict[str, Any]
 
 
-def main(folder: Path) -> None:
+def main(file: Path) -> None:
     """The program of one rank."""
     die_with_parent()
     comm = MPI.COMM_WORLD.Dup()
-    cpu, nbytes = rank_process.pin(comm.rank, "spread"), int(sys.argv[2])
-    topology = hbmcomm.topology()
+    nbytes, kinds = int(sys.argv[2]), sys.argv[3:]
+    cpu, topology = rank_process.pin(comm.rank, "spread"), hbmcomm.topology()
     node = topology.node_of_cpu(cpu)
-    mine = {
-        "rank": comm.rank,
-        "cpu": cpu,
-        "node": node,
-        "memkind": _memkind(comm, node),
-        "memory": {kind: look(comm, kind, nbytes) for kind in KINDS},
-    }
-    every = comm.gather(mine)
-    if comm.rank == 0:
-        found = {
-            "topology": asdict(topology),
-            "memkind_version": hbmcomm.memkind_version(),
-            "ranks": every,
-        }
-        (folder / FOUND).write_text(json.dumps(found), encoding="utf-8")
+    is_first = comm.allgather(node).index(node) == comm.rank
+    memkind = _memkind() if is_first else None
+    memory = {kind: look(comm, kind, nbytes) for kind in kinds}
+    ranks = comm.gather({"cpu": cpu, "node": node, "memkind": memkind, "memory": memory})
+    if ranks:
+        found = {"topology": asdict(topology), "ranks": ranks}
+        file.write_text(json.dumps(found), encoding="utf-8")
 
 
 def look(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
@@ -55,10 +47,8 @@ def look(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
         nbytes: of each array, a multiple of the page size and the number of ranks.
 
     Returns:
-        {"private": {"pages": {node: bytes}, "way", "witness", "source"}, "arena": {"pages", "way",
-        "seen"}}: "pages" and "way" come from hbmcomm, "witness" from numa_maps for the same pages.
-        "seen" comes from numa_maps: for each rank's segment, {node: bytes} that this rank has
-        touched. Instead of either: {"error": the error's class, "text"}.
+        {"private": {"pages": {node: bytes}, "way": the method that knows}, "arena": as private};
+        instead of either {"error": the error's class, "text"}.
     """
     found: Answer = {}
     for where, ask in (("private", _private), ("arena", _arena)):
@@ -72,12 +62,11 @@ def look(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
 def _private(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
     array = hbmcomm.empty(nbytes, "uint8", kind=kind)
     array[:] = comm.rank
-    witness = numa_maps.of_memory(array.ctypes.data, array.nbytes)
-    return _pages(array) | {"witness": witness, "source": hbmcomm.source(array)}
+    return _pages(array)
 
 
 def _arena(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
-    """Exchange all with all, so that every rank touches every other rank's segment."""
+    """Of an array each part of which has come through the arena from another rank."""
     with hbmcomm.Communicator(comm, kind=kind, transport="direct") as shared:
         send = shared.full(nbytes, comm.rank, "uint8")
         recv = shared.zeros(nbytes, "uint8")
@@ -85,22 +74,21 @@ def _arena(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
         senders = np.repeat(np.arange(comm.size), nbytes // comm.size)
         if not (recv == senders).all():
             raise SystemExit(f"rank {comm.rank}: wrong bytes came through the arena ({kind})")
-        mappings = numa_maps.mappings()
-        own = numa_maps.containing(send.ctypes.data, mappings).file
-        seen = [numa_maps.of_file(file, mappings) for file in comm.allgather(own)]
-        return _pages(send) | {"seen": seen}
+        return _pages(recv)
 
 
 def _pages(array: NDArray[Any]) -> Answer:
     return {"pages": hbmcomm.placement(array), "way": hbmcomm.placement_method(array)}
 
 
-def _memkind(comm: MPI.Intracomm, node: int) -> Answer | None:
-    """memkind's own answers for this rank's CPU, from the first rank of each node."""
-    first = comm.allgather(node).index(node)
-    answers = memkind_alone.ask() if comm.rank == first else None
-    comm.Barrier()
-    return answers
+def _memkind() -> list[int] | str:
+    """The nodes of memkind's own HBM for this rank's CPU, or why there is no answer."""
+    program = [sys.executable, "-P", "-m", memkind_alone.__name__]
+    done = captured(program, timeout=DEADLINE)
+    if done.returncode:
+        return " ".join([f"ended with {done.returncode}", *done.stderr.strip().splitlines()[-1:]])
+    nodes: list[int] = json.loads(done.stdout)
+    return nodes
 
 
 if __name__ == "__main__":

@@ -4,18 +4,18 @@ import contextlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from experiments.console.output import printed
 from experiments.console.stages import Stages
-from experiments.emulation import boot, description, guest_disk, question, verdict
+from experiments.emulation import boot, description, guest_disk
 from experiments.emulation.boot import Guest
+from experiments.emulation.differences import KINDS, Fact, bytes_of, differences, ranks_of
 from experiments.emulation.machine import Description
-from experiments.emulation.memkind_rows import Row
 from experiments.emulation.qemu_command import Disk
 from experiments.environments.mpiexec import mpiexec
 from experiments.environments.process import Process
@@ -28,6 +28,8 @@ from experiments.processes.files import last_lines
 from experiments.provision import engine, image
 from experiments.results import typed
 
+FOUND = "found.json"
+"""The file of a check's folder that rank 0 writes."""
 LAST_LINES = 12  # of a failed check's output
 
 
@@ -60,8 +62,8 @@ def run(name: str, line: str, mpi: str, base: str, stages: Stages) -> int:
         return subprocess.run(command.argv, check=False).returncode
 
 
-def check(name: str, mpi: str, base: str, stages: Stages) -> tuple[Row, ...]:
-    """Compare a machine with its description, and the pages of each kind with its nodes.
+def check(name: str, mpi: str, base: str, stages: Stages) -> tuple[Fact, ...]:
+    """How a machine and its pages of each kind differ from its description; empty: they do not.
 
     Raises:
         ExperimentsError: the check itself failed; with its last lines.
@@ -70,32 +72,39 @@ def check(name: str, mpi: str, base: str, stages: Stages) -> tuple[Row, ...]:
         return checked(booted, mpi)
 
 
-def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[Row, ...]:
+def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[Fact, ...]:
     """check() of a booted guest; `online` if its dax devices have been brought online."""
     machine = booted.description
     with _folder() as outer:
         folder, log = outer / "check", outer / "log"
         folder.mkdir()
-        nodes = len(machine.cpu_nodes)
-        asked = (str(LAUNCHES / folder.name), str(question.nbytes(nodes)))
+        asked = (str(LAUNCHES / folder.name / FOUND), str(bytes_of(machine)), *KINDS)
         program = (f"{image.PREFIX}/bin/python", "-P", "-m", "experiments.emulation.check", *asked)
-        ranks = question.ranks(nodes)
-        argv, variables = mpiexec(mpi, image.PREFIX, ranks, machine.cpus, program)
+        argv, variables = mpiexec(mpi, image.PREFIX, ranks_of(machine), machine.cpus, program)
         words = Process(tuple(argv), variables).words()
         code = execute(inside(booted.socket, folder, words), log, None, lambda: None)
-        found = folder / question.FOUND
+        found = folder / FOUND
         if code or not found.exists():
             raise ExperimentsError(
                 f"the check in {machine.name} ended with code {code}; its last lines:\n"
                 + "\n".join(f"    {line}" for line in last_lines(log, LAST_LINES))
             )
         try:  # a guest may write anything
-            return verdict.rows(machine, typed.json_object(found), online)
+            return differences(machine, typed.json_object(found), online)
         except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
             raise ExperimentsError(
                 f"the check in {machine.name} wrote what it never finds ({error!r}), so that the "
                 "guest cannot be believed; start it again"
             ) from error
+
+
+def to_table(differences: Sequence[Fact], width: int | None = None) -> str:
+    """What was expected and what was seen, for a terminal."""
+    columns = (Column(name, overflow="fold") for name in ("what", "expected", "seen"))
+    table = Table(*columns, box=None, pad_edge=False)
+    for fact in differences:
+        table.add_row(*map(Text, fact))
+    return printed(table, width=width)
 
 
 @contextlib.contextmanager

@@ -10,11 +10,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from experiments.emulation.question import PAGE
 from experiments.model.errors import unknown
 from experiments.model.validation import Flag, Form, Line, Numbers, whole
 
-MIB = 2**20
+MIB, PAGE = 2**20, 2**12
 MEMORY_BLOCK = 128 * MIB
 """Linux adds memory to a node in blocks of this size (x86, machines of less than 64 GiB)."""
 DAX_ALIGNMENT = 2 * MIB

@@ -1,73 +1,45 @@
-"""memkind's own answers, without hbmcomm, for the CPUs that this process may run on.
+"""Print the nodes of memkind's own HBM, without hbmcomm, for the CPUs that this process may use.
 
-A new process for every question, because memkind looks for memory once and keeps the answer.
-`python -m experiments.emulation.memkind_alone` prints one JSON object, {kind: answer}.
+`python -m experiments.emulation.memkind_alone` prints a JSON list; [] where memkind has no HBM. A
+process of its own, because memkind looks for memory once and keeps the answer.
 """
 
 import ctypes
 import json
+import re
 import sys
-from typing import Any
-
-from experiments.emulation import numa_maps, question
-from experiments.emulation.question import PAGE
-from experiments.processes.executables import captured
+from pathlib import Path
 
 LIBRARY = "libmemkind.so.0"
-KINDS = (*question.KINDS, "highest_bandwidth_local")
-MESSAGE_SIZE = 128  # MEMKIND_ERROR_MESSAGE_SIZE
-DEADLINE = 120.0  # seconds; emulated machines are slow
+UNAVAILABLE = -20
+"""MEMKIND_ERROR_MEMTYPE_NOT_AVAILABLE: no such memory. Any other refusal is a failure."""
+PAGE = 4096  # bytes
 
 
-def ask() -> dict[str, Any]:
-    """{kind: answer} from a new process, which inherits the CPUs of this one."""
-    argv = [sys.executable, "-P", "-m", __name__]
-    done = captured(argv, timeout=DEADLINE)
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:]
-        return {
-            kind: {"error": " ".join([f"ended with {done.returncode}", *last])} for kind in KINDS
-        }
-    answers: dict[str, Any] = json.loads(done.stdout)
-    return answers
+def nodes() -> list[int]:
+    """The nodes of a touched page of MEMKIND_HBW.
 
-
-def answer(library: Any, kind: str) -> dict[str, Any]:
-    """Whether memkind has a kind and, if so, the nodes of a touched page of it.
-
-    Returns:
-        {"nodes": [4], "policy": "bind:4"}, or {"error": memkind's message, "status": its code}.
+    Raises:
+        SystemExit: memkind fails.
     """
-    handle = ctypes.c_void_p.in_dll(library, f"MEMKIND_{kind.upper()}")
-    status = library.memkind_check_available(handle)
-    if status:
-        return {"error": _message(library, status), "status": status}
-    address = library.memkind_malloc(handle, PAGE)
+    library = ctypes.CDLL(LIBRARY)
+    kind = ctypes.c_void_p.in_dll(library, "MEMKIND_HBW")
+    status = library.memkind_check_available(kind)
+    if status == UNAVAILABLE:
+        return []
+    library.memkind_malloc.restype = ctypes.c_void_p
+    library.memkind_malloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    address = None if status else library.memkind_malloc(kind, PAGE)
     if not address:
-        return {"error": f"{PAGE} bytes refused"}
+        sys.exit(f"memkind has no page of MEMKIND_HBW: status {status}")
     ctypes.memset(address, 1, PAGE)
-    mapping = numa_maps.containing(address, numa_maps.mappings())
-    return {"nodes": sorted(mapping.pages), "policy": mapping.policy}
-
-
-def main() -> None:
-    """Print the answers for all kinds."""
-    try:
-        library = ctypes.CDLL(LIBRARY)
-    except OSError as error:
-        answers = {kind: {"error": str(error)} for kind in KINDS}
-    else:
-        library.memkind_malloc.restype = ctypes.c_void_p
-        library.memkind_malloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-        answers = {kind: answer(library, kind) for kind in KINDS}
-    sys.stdout.write(json.dumps(answers) + "\n")
-
-
-def _message(library: Any, status: int) -> str:
-    text = ctypes.create_string_buffer(MESSAGE_SIZE)
-    library.memkind_error_message(status, text, ctypes.c_size_t(MESSAGE_SIZE))
-    return f"{text.value.decode()} ({status})"
+    lines = Path("/proc/self/numa_maps").read_text().splitlines()
+    *_, mapping = (line for line in lines if int(line.split()[0], 16) <= address)
+    return sorted(int(node) for node in re.findall(r"\bN(\d+)=", mapping))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        print(json.dumps(nodes()))
+    except OSError as error:  # no library
+        sys.exit(str(error))

@@ -1,6 +1,6 @@
 """Emulated hosts: ranks that one mpiexec starts on all of them, over the switch. Pure.
 
-What the hosts are and how they come up, experiments/emulation/hosts knows; here they are names and
+What the hosts are and how they come up, experiments/emulation/emulated_hosts.py knows; here they are names and
 ways in.
 """
 

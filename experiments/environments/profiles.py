@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SECCOMP = "build/seccomp/tuned.json"
-"""The tuned profile's filter, under the checkout; provision/images/seccomp.py writes it."""
+"""The tuned profile's filter, under the checkout; provision/seccomp.py writes it."""
 TMPFS = "rw,nosuid,nodev,size=256m"
 CONTAINER_USER = 60706
 """uid and gid of ranks whose driver is root: not root, and no user of the machine. systemd gives

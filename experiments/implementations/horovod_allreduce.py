@@ -1,4 +1,4 @@
-"""Gradients reduced by Horovod, where it has been built for the MPI of these ranks.
+"""Gradients reduced by Horovod, where docs/systems/horovod.sh has built it for these ranks.
 
 Its threads agree on tensors in every cycle, also while no tensor waits. So Horovod runs during its
 own turns only: it is initialised before each and shut down after it, outside what is timed.
@@ -7,11 +7,9 @@ own turns only: it is initialised before each and shut down after it, outside wh
 import contextlib
 import importlib
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import HTTPServer
-from pathlib import Path
 from typing import Any
 
 from mpi4py import MPI
@@ -20,7 +18,7 @@ from experiments.implementations.contender import Contender, ContenderMissing, o
 from experiments.implementations.fusion_tensors import Way, lengths, named, private, summed
 from experiments.measure import pools
 from experiments.measure.operations import Array, Ready
-from experiments.model.workloads import HOROVOD_FOLDER, HOROVOD_GLOO, HOROVOD_MPI
+from experiments.model.workloads import HOROVOD_GLOO, HOROVOD_MPI
 
 THRESHOLD, CYCLE = "HOROVOD_FUSION_THRESHOLD", "HOROVOD_CYCLE_TIME"
 SETTINGS = {
@@ -80,13 +78,12 @@ def make(contender: str, comm: MPI.Intracomm) -> Contender:
 
 
 def _imported(gloo: bool, one_host: bool) -> Any:
-    sys.path.append(str(Path(sys.prefix) / HOROVOD_FOLDER))
     try:
         found = importlib.import_module("horovod.torch")
     except ImportError as error:
-        raise ContenderMissing(f"horovod is not built for this MPI: {error}") from error
+        raise ContenderMissing(f"{error}: docs/systems/horovod.sh builds Horovod") from error
     if gloo and not found.gloo_built():
-        raise ContenderMissing(f"horovod has no gloo: remove {Path(sys.prefix) / HOROVOD_FOLDER}")
+        raise ContenderMissing("this Horovod has no gloo: docs/systems/horovod.sh builds one")
     if gloo and not one_host:
         raise ContenderMissing("horovod's gloo is measured on one host alone")
     return found

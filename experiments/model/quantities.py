@@ -22,6 +22,17 @@ def counted(count: int, thing: str, plural: str = "s") -> str:
     return f"{count} {thing}{plural * (count != 1)}"
 
 
+def list_text(numbers: Iterable[int]) -> str:
+    """Whole numbers from 0 in the kernel's list format: "0-3,8"; "none"."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{run[0]}-{run[-1]}" if run[1:] else str(run[0]) for run in runs) or "none"
+
+
 def check_rank_counts(counts: Iterable[int], cores: int, machine: str = "this machine") -> None:
     """Refuse more ranks than a machine's cores can take turns on (RANKS_PER_CORE each)."""
     limit = cores * RANKS_PER_CORE

@@ -16,7 +16,7 @@ from typing import Any
 from mpi4py import MPI
 
 from experiments.implementations.entrants import Entrants
-from experiments.machine import cgroup, datapath, facts, kernels, links
+from experiments.machine import cgroup, datapath, facts, kernels, links, versions
 from experiments.machine.datapath import report
 from experiments.measure import lines, orders
 from experiments.measure.lines import Progress
@@ -95,8 +95,8 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
 def software_and_machine() -> dict[str, Any]:
     """What every result holds of this rank's software and machine."""
     return {
-        "versions": facts.versions(),
-        "hashes": facts.hashes(),
+        "versions": versions.versions(),
+        "hashes": versions.hashes(),
         "machine": facts.machine() | cgroup.limits(),
         "topology": facts.nodes(),
     }

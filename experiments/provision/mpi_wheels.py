@@ -20,6 +20,14 @@ STAMP = ".installed"
 BUILD_TOOLS = ("setuptools", "cffi")  # in an isolated build pip would take others than the pinned
 LINES = 5  # of a failed command's output
 REMEDY = "see that pip reaches its registry, then try again"
+TORCH = ("torch", "ninja")
+"""For torch's groups: torch, for CPUs, and what compiles the C++ part of hbmcomm.torch."""
+OF_WORKLOADS = (*TORCH, "grpcio", "protobuf")
+"""What ranks of workloads need: torch's groups, and RPC, which other systems use."""
+TORCH_REMEDY = (
+    "constraints.txt pins PyTorch's wheel for CPUs, which few registries have: let pip find it in "
+    "a folder or an index that has it (PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL), then try again"
+)
 
 
 def prefix(flavour: str, root: Path = ROOT) -> Path:
@@ -80,6 +88,22 @@ def add(
             say(f"{what}: installing {' and '.join(lacking)} for {flavour}")
             command = pip_command(folder / "bin/python", root, "install", *lacking)
             run(command, f"{what} cannot be installed for {flavour}", remedy, pass_fds=(lock,))
+
+
+def add_torch(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> None:
+    """torch and RPC for the ranks of an MPI, with the C++ part of hbmcomm.torch compiled.
+
+    Without a compiler ranks leave out the backend hbm: a line says why.
+
+    Raises:
+        Missing: pip cannot have it.
+    """
+    add(flavour, "torch", OF_WORKLOADS, say, root, TORCH_REMEDY)
+    say(f"torch: compiling hbmcomm.torch for {flavour}, where that has not been done")
+    python = prefix(flavour, root) / "bin/python"
+    done = captured([python, "-P", "-m", "hbmcomm.torch", "build"])
+    if done.returncode:
+        say(f"torch is left out for {flavour}: {done.stderr.strip()}")
 
 
 def distributions(prefix: Path) -> dict[str, str]:

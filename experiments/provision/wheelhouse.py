@@ -17,7 +17,14 @@ from experiments.model.checkout import BUILD, ROOT
 from experiments.processes import scratch
 from experiments.processes.files import digest
 from experiments.provision import distro_releases
-from experiments.provision.mpi_wheels import MPI_WHEELS, REMEDY, pip_command, run
+from experiments.provision.mpi_wheels import (
+    MPI_WHEELS,
+    OF_WORKLOADS,
+    REMEDY,
+    TORCH_REMEDY,
+    pip_command,
+    run,
+)
 
 WHEELHOUSES = BUILD / "wheelhouse"
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -25,15 +32,7 @@ PACKAGE = "hbmcomm"  # the project's wheel, with the files below
 METADATA = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 GENERATED = re.compile(r"/(__pycache__/|_core\.|_libraries\.)")  # within the package; no source
 REQUIREMENTS = ("numpy", "mpi4py", "cffi")
-TORCH = ("torch", "ninja")
-"""For torch's groups: torch, for CPUs, and what compiles the C++ part of hbmcomm.torch."""
-OF_WORKLOADS = (*TORCH, "grpcio", "protobuf")
-"""What ranks of workloads need: torch's groups, and RPC, which other systems use."""
 FOR_TORCH = "torch"
-TORCH_REMEDY = (
-    "constraints.txt pins PyTorch's wheel for CPUs, which few registries have: let pip find it in "
-    "a folder or an index that has it (PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL), then try again"
-)
 GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
 LIST = "requirements.txt"
 """In the folder: each wheel's version and hash, as pip takes them with --require-hashes."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from experiments.analysis.page_placement import PageMap, Panel, Shares
-from experiments.emulation import placement_check
+from experiments.model.quantities import list_text
 from plots.layout.labels import arm_name, ranks_text
 
 MOST = 3
@@ -13,7 +13,7 @@ UNKNOWN = "where pages were is not known"
 
 def spans(numbers: Iterable[int]) -> str:
     """ "0–3, 8" of 0, 1, 2, 3, 8; "none" of none. Not for numbers below 0."""
-    return placement_check.numbers(set(numbers)).replace("-", "–").replace(",", ", ")
+    return list_text(set(numbers)).replace("-", "–").replace(",", ", ")
 
 
 def percent(share: float) -> str:

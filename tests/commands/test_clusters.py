@@ -8,8 +8,8 @@ import pytest
 
 from commands import clusters
 from experiments.catalogue import spec
-from experiments.cluster import allocation, jobs, sites
-from experiments.cluster.script import Job
+from experiments.cluster import jobs, sites
+from experiments.cluster.jobs import Job
 from experiments.cluster.sites import Site
 from experiments.console.stages import Stages
 from experiments.driver.campaign_file import Request
@@ -24,7 +24,7 @@ def test_the_job_of_a_resumed_campaign_repeats_what_its_user_confirmed(
     tables = tmp_path / "sites.toml"
     tables.write_text("[knl]\n[xeon]\n")
     monkeypatch.setattr(sites, "path", lambda: tables)
-    monkeypatch.setattr(allocation, "held", lambda environment: False)
+    monkeypatch.setattr(jobs, "held", lambda environment: False)
     out, python = tmp_path / "out", "/site/env"
     asked = spec.restrict(spec.load("quick"), environments="slurm", blocks=1).to_dict()
     begun = {"name": "q", "experiment": asked, "seed": 1, "schedule": []}

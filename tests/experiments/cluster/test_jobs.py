@@ -1,176 +1,129 @@
-"""Campaigns on a real Slurm over two hosts: all MPIs, every end of a job, going on after one."""
+"""A job's script, as a user reads it; the allocation that a process runs in."""
 
-import os
-import re
-import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments.cluster.states import NEVER
-from experiments.model.environment import MPIS
-from experiments.processes import executables
-from experiments.provision.image import Image
-from experiments.results import store
-from tests.awaiting import wait_for
-from tests.slurm_cluster import Cluster, begin
+from experiments.cluster import jobs
+from experiments.cluster.jobs import Job, limit, script
+from experiments.cluster.sites import Site
+from experiments.model.errors import ExperimentsError
+from experiments.model.experiment import Launches
 
-pytestmark = [pytest.mark.ranks, pytest.mark.alone]  # Slurm gives its jobs all cores
-
-Done = subprocess.CompletedProcess[str]
-TOO_LONG = (NEVER["PartitionConfig"], NEVER["PartitionTimeLimit"])
-"""Why a partition does not run a job; which of them depends on the scheduler that looks first."""
-RACE = "mca_pml_ob1_recv_frag_callback_match"
-"""Where Open MPI can crash in MPI_Init under srun (open-mpi/ompi#12495)."""
-
-
-def campaign(slurm: Cluster, name: str, *flags: str) -> Done:
-    """A campaign run to its end; where Open MPI's race ends a launch, resumed as the page says."""
-    done = ended(begin(slurm, name, *flags))
-    logs = (slurm.folder / name).glob("logs/*.log")
-    if done.returncode and any(RACE in log.read_text(errors="replace") for log in logs):
-        return ended(slurm.begin("./inv", "run", "--resume", "--out", f"{slurm.folder}/{name}"))
-    return done
+JOB = Job(
+    "hbmcomm-quick",
+    2,
+    "30",
+    Path("/scratch/me/results/quick-%j.log"),
+    Path("/home/me/h c"),
+    ("./inv", "run", "--out", "/scratch/me/results/quick"),
+)
+SITE = Site(
+    partition="hbm",
+    account="abc123",
+    constraint="flat,quadrant",
+    options=("--reservation=night",),
+    prepare=("module load gcc", "export UCX_TLS=rc,sm"),
+)
 
 
-def ended(process: "subprocess.Popen[str]") -> Done:
-    out, errors = process.communicate(timeout=200)
-    return Done(process.args, process.returncode, out, errors)
+def test_the_script_says_all_that_the_site_wants_to_be_told() -> None:
+    assert (
+        script(SITE, JOB)
+        == """\
+#!/bin/bash
+#SBATCH --job-name=hbmcomm-quick
+#SBATCH --nodes=2
+#SBATCH --time=30
+#SBATCH --output=/scratch/me/results/quick-%j.log
+#SBATCH --partition=hbm
+#SBATCH --account=abc123
+#SBATCH --constraint=flat,quadrant
+#SBATCH --no-requeue
+#SBATCH --exclusive
+#SBATCH --mem=0
+#SBATCH --reservation=night
+
+module load gcc
+export UCX_TLS=rc,sm
+cd '/home/me/h c'
+exec ./inv run --out /scratch/me/results/quick
+"""
+    )
 
 
-def launches(folder: Path) -> list[dict[str, Any]]:
-    return [store.read_launch(folder, name) for name in sorted(store.finished(folder))]
+def test_a_site_may_share_its_nodes() -> None:
+    assert "exclusive" not in script(Site(exclusive=False), JOB)
 
 
-def job_of(slurm: Cluster, name: str) -> str:
-    """The number of a campaign's job, once its first launch is finished."""
-    wait_for(lambda: store.finished(slurm.folder / name), "finished launch")
-    (log,) = (slurm.folder / name).glob(".job-*.log")
-    return log.stem.rpartition("-")[2]
-
-
-def interrupt(process: "subprocess.Popen[str]") -> None:
-    """Ctrl-C for a command of the login node: the child of what enters it."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    for pid in children:
-        os.kill(int(pid), signal.SIGINT)
-
-
-@pytest.mark.parametrize(("launcher", "mpis"), [("srun", MPIS), ("mpiexec", MPIS[:1])])
-def test_ranks_measure_over_two_nodes(slurm: Cluster, launcher: str, mpis: tuple[str, ...]) -> None:
-    folder = slurm.folder / f"by-{launcher}"
-    done = campaign(slurm, folder.name, "--mpi", ",".join(mpis), "--launcher", launcher)
-    assert (done.returncode, done.stdout.strip()) == (0, str(folder)), done.stderr
-    assert "running" in done.stderr and f"[{len(mpis)}/{len(mpis)}]" in done.stderr
-    found = launches(folder)
-    assert {each["launch"]["mpi"] for each in found} == set(mpis)
-    for each in found:
-        assert each["environment"]["datapath"]["hostnames"] == "2"
-        assert [rank["rank"] for rank in each["ranks"]] == [0, 1, 2, 3]
-        timed = {cell["transport"]: "samples" in cell for cell in each["cells"]}
-        assert timed["mpi"] and not timed["direct"]
-        assert launcher in each["command"]
-
-
-@pytest.mark.container
-@pytest.mark.parametrize("launcher", [pytest.param("srun", marks=pytest.mark.rare), "mpiexec"])
-def test_ranks_in_charliecloud_measure_over_two_nodes(
-    slurm: Cluster, image: Image, launcher: str
-) -> None:
-    if executables.find("ch-run") is None:
-        pytest.skip("ch-run is not installed")
-    folder = slurm.folder / f"contained-by-{launcher}"
-    flags = ("--env", "slurm,slurm-charliecloud", "--launcher", launcher)
-    done = campaign(slurm, folder.name, *flags)
-    assert done.returncode == 0, done.stderr
-    found = {each["launch"]["arm"]: each for each in launches(folder)}
-    assert found.keys() == {"host", "charliecloud"}
-    for each in found.values():
-        assert each["environment"]["datapath"]["hostnames"] == "2"
-        assert each["company"] == ["0000-charliecloud", "0000-host"]  # alive together, in turns
-    assert "ch-run" in found["charliecloud"]["command"]
-
-
-def test_ranks_that_a_wrong_pmi_leaves_alone_fail_the_job(slurm: Cluster) -> None:
-    slurm.write_site('pmi = { mpich = "none" }')
-    try:
-        done = campaign(slurm, "alone", "--mpi", "mpich")
-    finally:
-        slurm.write_site()
-    assert done.returncode == 1
-    assert "found 1 in COMM_WORLD: ranks that do not find each other" in done.stderr
-    assert "failed with exit code 1; finished launches are kept: ./inv run --resume" in done.stderr
+def test_a_shell_takes_it() -> None:
+    done = subprocess.run(["bash", "-n"], input=script(SITE, JOB), text=True, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
-    ("partition", "message"),
+    ("asked", "site", "wanted"), [("10", "20", "10"), ("", "20", "20"), ("", "", "35")]
+)
+def test_the_limit_is_the_users_or_the_sites_or_the_forecasts(
+    asked: str, site: str, wanted: str
+) -> None:
+    assert limit(Site(time=site), asked, 20 * 60.0) == wanted
+
+
+@pytest.mark.parametrize(
+    "changed",
     [
-        ("short", f"would never start: ({'|'.join(TOO_LONG)})"),
-        ("nowhere", "sbatch does not take the job: "),
+        {"name": "x\n#SBATCH --wrap=id\ntouch y"},
+        {"log": Path("/scratch/a\nid\n/%j.log")},
     ],
 )
-def test_a_job_that_cannot_start_is_not_waited_for(
-    slurm: Cluster, partition: str, message: str
+def test_no_name_becomes_a_line_of_the_script(changed: dict[str, Any]) -> None:
+    with pytest.raises(ExperimentsError, match=r"cannot be a line of a batch script"):
+        script(SITE, replace(JOB, **changed))
+
+
+def test_a_path_with_spaces_stays_one_option() -> None:
+    text = script(SITE, replace(JOB, log=Path("/scratch/my results/%j.log")))
+    assert "#SBATCH '--output=/scratch/my results/%j.log'\n" in text
+
+
+OF_TWO = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "wanted"),
+    [
+        (OF_TWO, ("Slurm", "7")),
+        ({"PBS_JOBID": "7.pbs"}, ("PBS", "7.pbs")),
+        ({"LSB_JOBID": "7"}, ("LSF", "7")),
+        ({"FLUX_ENCLOSING_ID": "f7"}, ("Flux", "f7")),
+        ({"PATH": "/bin"}, None),
+    ],
+)
+def test_a_job_is_known_by_its_variables(
+    variables: dict[str, str], wanted: tuple[str, str] | None
 ) -> None:
-    slurm.write_site(f'partition = "{partition}"')
-    try:
-        done = campaign(slurm, f"in-{partition}")
-    finally:
-        slurm.write_site()
-    assert done.returncode == 1
-    assert re.search(message, done.stderr), done.stderr
-    assert slurm.run("squeue", "--noheader").stdout == ""
+    assert jobs.held(variables) == wanted
 
 
-def test_slurm_takes_the_script_that_a_dry_run_prints(slurm: Cluster) -> None:
-    shown = campaign(slurm, "by-hand", "--dry-run")
-    assert shown.returncode == 0 and not (slurm.folder / "by-hand").exists()
-    (slurm.folder / "job.sh").write_text(shown.stdout)
-    done = slurm.run("sbatch", "--test-only", str(slurm.folder / "job.sh"))
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize(
+    ("variables", "asked", "message"),
+    [
+        ({}, Launches(nodes=2), "runs in no allocation"),
+        (OF_TWO, Launches(nodes=4), "job 7 has 2: ask for as many with"),
+        ({"PBS_JOBID": "7"}, Launches(), "no srun: pass --launcher mpiexec"),
+    ],
+)
+def test_a_campaign_that_does_not_fit_is_refused(
+    variables: dict[str, str], asked: Launches, message: str
+) -> None:
+    with pytest.raises(ExperimentsError, match=message):
+        jobs.check_allocation(variables, asked)
 
 
-def test_a_job_that_somebody_cancels_is_said_to_be(slurm: Cluster) -> None:
-    process = begin(slurm, "cancelled", blocks=9)
-    slurm.run("scancel", job_of(slurm, "cancelled"))
-    done = ended(process)
-    assert done.returncode == 1
-    assert "was cancelled; finished launches are kept: ./inv run --resume" in done.stderr
-
-
-def test_ctrl_c_cancels_the_job_and_keeps_what_finished(slurm: Cluster) -> None:
-    process = begin(slurm, "interrupted", blocks=9)
-    job_of(slurm, "interrupted")
-    interrupt(process)
-    done = ended(process)
-    assert done.returncode == 130, done.stderr
-    assert "was cancelled; finished launches are kept: ./inv run --resume" in done.stderr
-    assert slurm.run("squeue", "--noheader").stdout == ""
-
-
-@pytest.mark.rare
-def test_a_campaign_goes_on_in_a_new_job_after_its_time_limit(slurm: Cluster) -> None:
-    process = begin(slurm, "limited", blocks=2)
-    job = job_of(slurm, "limited")
-    slurm.signal("n1", "--search-root", signal.SIGSTOP)  # suspends the campaign
-    slurm.run("scontrol", "update", f"JobId={job}", "EndTime=now")
-    done = ended(process)
-    assert done.returncode == 1
-    assert f"job {job} reached its time limit; finished launches are kept" in done.stderr
-    again = ended(slurm.begin("./inv", "run", "--resume", "--out", f"{slurm.folder}/limited"))
-    assert again.returncode == 0, again.stderr
-    assert len(launches(slurm.folder / "limited")) == 2
-
-
-@pytest.mark.rare
-def test_a_node_that_dies_ends_the_job_and_what_finished_is_kept(slurm: Cluster) -> None:
-    """The last test of all files here: nothing runs on the cluster afterwards."""
-    process = begin(slurm, "dead", blocks=9)
-    job_of(slurm, "dead")
-    slurm.hosts.kill("n2")
-    done = ended(process)
-    assert done.returncode == 1
-    assert "finished launches are kept: ./inv run --resume" in done.stderr
-    assert "lost a node" in done.stderr or "failed with exit code 1" in done.stderr
+def test_a_campaign_that_fits_is_not() -> None:
+    jobs.check_allocation(OF_TWO, Launches(nodes=2))
+    jobs.check_allocation({"PBS_JOBID": "7"}, Launches(nodes=2, launcher="mpiexec"))

@@ -29,7 +29,7 @@ def test_every_experiment_is_there_with_its_question_and_its_launches() -> None:
         ("memory", "host; 2, 4, 8, 16 ranks", "HBM, or --emulate-hbw"),
         ("trees", "hosts:8x100mbit; 8 ranks", "root"),
         ("pointer_lookup", "host; 2 ranks", "–"),
-        ("horovod", "host; 2 ranks", "torch, a C++ compiler"),
+        ("horovod", "host; 2 ranks", "torch, Horovod"),
     ],
 )
 def test_arms_and_needs_are_those_of_its_file(name: str, arms: str, needs: str) -> None:

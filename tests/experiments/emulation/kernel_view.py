@@ -1,20 +1,14 @@
-"""What Linux shows of an emulated machine once it is booted, and of this machine."""
+"""What Linux shows of an emulated machine once it is booted."""
 
-import pytest
-
-from experiments.emulation import numa_maps
 from experiments.emulation.machine import Description
 from hbmcomm.memory.hbm_detection import Clues
 from hbmcomm.memory.topology import DaxDevice, Node
-
-needs_numa_maps = pytest.mark.skipif(
-    not (numa_maps.OWN / "numa_maps").exists(), reason="a kernel without NUMA has no numa_maps"
-)
 
 
 def nodes_as_shown(machine: Description, online: bool) -> tuple[Node, ...]:
     """A machine's nodes with memory, before or after its dax devices are online."""
     later = {device.node: device.online_bytes for device in machine.dax if online}
+    sizes = {node.id: node.memory_bytes or later.get(node.id, 0) for node in machine.nodes}
     return tuple(
         Node(
             id=node.id,
@@ -22,12 +16,16 @@ def nodes_as_shown(machine: Description, online: bool) -> tuple[Node, ...]:
             total_bytes=size,
             free_bytes=size,
             available_bytes=size,
-            distances=dict(enumerate(machine.distances.rows[node.id])),
+            distances={
+                other: distance
+                for other, distance in enumerate(machine.distances.rows[node.id])
+                if sizes[other]
+            },
             initiators=(node.initiator,) if machine.has_hmat else (),
             read_bandwidth=machine.bandwidth(node),
         )
         for node in machine.nodes
-        if (size := node.memory_bytes or later.get(node.id, 0))
+        if (size := sizes[node.id])
     )
 
 

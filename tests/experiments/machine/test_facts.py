@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hbmcomm
-from experiments.machine import facts
+from experiments.machine import facts, versions
 from experiments.machine.facts import nodes
 from tests.hbmcomm.memory.machine_files import write_machine
 
@@ -69,7 +69,7 @@ def test_json_gives_back_what_this_machine_s_nodes_are() -> None:
 
 
 def test_every_version_is_that_of_this_process() -> None:
-    found = facts.versions()
+    found = versions.versions()
     assert found["numpy"] == np.__version__
     assert found["mpi4py"] == metadata.version("mpi4py")
     assert found["memkind"]
@@ -77,7 +77,7 @@ def test_every_version_is_that_of_this_process() -> None:
 
 
 def test_the_mpi_is_named_without_where_it_was_built() -> None:
-    name = facts.versions()["mpi"]
+    name = versions.versions()["mpi"]
     assert any(digit in name for digit in "0123456789")
     assert "package" not in name
     assert "\0" not in name
@@ -86,8 +86,8 @@ def test_the_mpi_is_named_without_where_it_was_built() -> None:
 def test_a_file_that_cannot_be_read_is_told_as_not_found(tmp_path: Path) -> None:
     readable = tmp_path / "library"
     readable.write_bytes(b"code")
-    assert facts._digest(readable) == hashlib.sha256(b"code").hexdigest()[:16]
-    assert facts._digest(tmp_path / "none") == "not found"
+    assert versions._digest(readable) == hashlib.sha256(b"code").hexdigest()[:16]
+    assert versions._digest(tmp_path / "none") == "not found"
 
 
 def test_every_setting_is_reported_in_words_or_as_not_found() -> None:

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from experiments.model.quantities import (
+    list_text,
     parse_size,
     percent_text,
     ratio_text,
@@ -76,3 +77,10 @@ def test_the_locale_changes_nothing() -> None:
             continue
         assert seconds_text(1.5e-6) == "1.50 µs"
     locale.setlocale(locale.LC_NUMERIC, before)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [((), "none"), ((3,), "3"), ((8, 0, 1, 2, 3), "0-3,8"), ((4, 5), "4-5")]
+)
+def test_numbers_are_listed_as_the_kernel_does(numbers: tuple[int, ...], text: str) -> None:
+    assert list_text(numbers) == text

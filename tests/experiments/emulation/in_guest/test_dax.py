@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from experiments.emulation import description, guest_command, verdict
+from experiments.emulation import description, guest_command
 from experiments.environments.profiles import Machine
 from experiments.model.checkout import ROOT
 from experiments.provision.image import PREFIX
@@ -64,7 +64,7 @@ def test_an_array_is_in_frames_of_the_device_and_these_are_the_hbm_node(brought:
 
 @pytest.mark.visit(MACHINE, online, last=True)
 def test_online_it_is_found_as_an_hbm_node(brought: Any) -> None:
-    found = brought[-1]
-    assert all(row.ok for row in found), "\n" + verdict.to_table(found, 160)
-    shown = next(row for row in found if row.what == "HBM nodes")
-    assert shown.found == "1"
+    differences = brought[-1]
+    assert not differences, "\n" + guest_command.to_table(differences, 160)
+    found_online = description.load(MACHINE).found_online
+    assert found_online and found_online.hbm == (1,)

@@ -15,7 +15,6 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments.emulation.check import look
-from experiments.emulation.question import FOUND
 from experiments.machine import facts
 from experiments.programs import rank_process
 
@@ -45,7 +44,7 @@ def main(folder: Path) -> None:
     ranks = WORLD.gather(mine)
     if ranks:
         found = {"topology": asdict(hbmcomm.topology()), "ranks": ranks}
-        (folder / FOUND).write_text(json.dumps(found), encoding="utf-8")
+        (folder / "found.json").write_text(json.dumps(found), encoding="utf-8")
 
 
 rank_process.run(main, Path(sys.argv[1]))

@@ -15,7 +15,6 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.emulation.question import FOUND
 from experiments.programs import rank_process
 
 WORLD = MPI.COMM_WORLD
@@ -65,7 +64,7 @@ def main(folder: Path) -> None:
         met["after"] = hbmcomm.placement(y)
     ranks = WORLD.gather(met)
     if ranks:
-        (folder / FOUND).write_text(json.dumps(ranks), encoding="utf-8")
+        (folder / "found.json").write_text(json.dumps(ranks), encoding="utf-8")
 
 
 rank_process.run(main, Path(sys.argv[1]))

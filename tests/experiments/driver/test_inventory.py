@@ -8,7 +8,7 @@ from unittest.mock import create_autospec
 import docker
 import pytest
 
-from experiments.provision import installed
+from experiments.driver import inventory
 from experiments.provision.image import Image
 
 STATUS = """Package: libc6
@@ -29,13 +29,13 @@ def test_of_system_agrees_with_dpkg() -> None:
         wanted = subprocess.run(status, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no dpkg here")
-    assert installed.of_system()["libc6"] == wanted
-    assert installed.of_system(["no-such-package"]) == {}
+    assert inventory.system_packages()["libc6"] == wanted
+    assert inventory.system_packages(["no-such-package"]) == {}
 
 
 def test_without_dpkg_nothing_is_known_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert installed.of_system() == {}
+    assert inventory.system_packages() == {}
 
 
 def test_what_is_removed_from_an_image_is_not_in_its_list() -> None:
@@ -47,7 +47,7 @@ def test_what_is_removed_from_an_image_is_not_in_its_list() -> None:
     engine = create_autospec(docker.DockerClient, instance=True)
     container = engine.containers.create.return_value
     container.get_archive.return_value = [packed.getvalue()], {}
-    assert installed.of_image(engine, "image") == {"libc6": "2.36-9"}
+    assert inventory.image_packages(engine, "image") == {"libc6": "2.36-9"}
     container.remove.assert_called_once_with(force=True)
 
 
@@ -55,9 +55,9 @@ def test_what_is_removed_from_an_image_is_not_in_its_list() -> None:
 def test_an_image_tells_its_packages_and_how_it_is_made(
     engine: docker.DockerClient, image: Image
 ) -> None:
-    found = installed.of_image(engine, image.id)
+    found = inventory.image_packages(engine, image.id)
     assert {"libc6", "python3"} <= found.keys()
-    assert installed.of_image(engine, "no-such-image") == {}
+    assert inventory.image_packages(engine, "no-such-image") == {}
     assert "FROM ${BASE}" in image.dockerfile
     assert any(wheel.name.startswith("hbmcomm-") for wheel in image.wheels)
     assert image.base_id.startswith("sha256:")
