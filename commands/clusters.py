@@ -30,7 +30,7 @@ def start(
         words: the flags that the job gives to `./inv run`.
     """
     planned = campaign_file.plan(experiment, request)
-    site, job = _job(planned, request.out, time, words)
+    site, job = job_of(planned, request.out, time, words)
     if dry_run:
         _show(site, job)
         return
@@ -38,7 +38,7 @@ def start(
     stages = Stages()
     with backends.ready(experiment, request, stages):
         pass  # made here, as nodes may reach neither a registry nor an engine
-    _run(site, job, request.out, stages)
+    run(site, job, request.out, stages)
 
 
 def resume(out: Path, time: str, dry_run: bool, again: Mapping[str, str]) -> bool:
@@ -57,15 +57,15 @@ def resume(out: Path, time: str, dry_run: bool, again: Mapping[str, str]) -> boo
         return False
     folder = out.absolute()
     confirmed = [word for flag, text in again.items() if text for word in (f"--{flag}", text)]
-    site, job = _job(begun, folder, time, ["--resume", *confirmed])
+    site, job = job_of(begun, folder, time, ["--resume", *confirmed])
     if dry_run:
         _show(site, job)
     else:
-        _run(site, job, folder, Stages())
+        run(site, job, folder, Stages())
     return True
 
 
-def _job(planned: Campaign, out: Path, time: str, words: Sequence[str]) -> tuple[Site, jobs.Job]:
+def job_of(planned: Campaign, out: Path, time: str, words: Sequence[str]) -> tuple[Site, jobs.Job]:
     """The job that measures a campaign, and its site."""
     asked, site = planned.experiment, sites.load(planned.request.site, sites.path())[1]
     return site, jobs.Job(
@@ -88,7 +88,7 @@ def _show(site: Site, job: jobs.Job) -> None:
         )
 
 
-def _run(site: Site, job: jobs.Job, out: Path, stages: Stages) -> None:
+def run(site: Site, job: jobs.Job, out: Path, stages: Stages) -> None:
     is_new = not out.exists()
     out.mkdir(folder_lock.MODE, parents=True, exist_ok=True)
     ownership.refuse_others(out)

@@ -1,7 +1,7 @@
 """Emulated hosts: ranks that one mpiexec starts on all of them, over the switch. Pure.
 
-What the hosts are and how they come up, experiments/emulation/emulated_hosts.py knows; here they are names and
-ways in.
+What the hosts are and how they come up, experiments/emulation/emulated_hosts.py knows; here they
+are names and ways in.
 """
 
 import itertools

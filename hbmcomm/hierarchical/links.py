@@ -2,7 +2,7 @@
 
 A process listens at the addresses that it announces alone: the loopback's where all callers share
 its network, else those from which its routes lead to theirs. Who can reach these can connect. A
-caller has _PATIENCE to prove that it knows the secret; callers are read in turn, so none holds up
+caller has PATIENCE to prove that it knows the secret; callers are read in turn, so none holds up
 another.
 """
 
@@ -22,10 +22,10 @@ from hbmcomm import authentication, typed_json
 from hbmcomm.authentication import CallerEnd, ListenerEnd, Place
 
 _LOOPBACK = "127.0.0.1"
-_PATIENCE = 2.0  # seconds for a caller to prove itself, and half of those until it has an answer
+PATIENCE = 2.0  # seconds for a caller to prove itself, and half of those until it has an answer
 _BACKLOG = 4096  # connections, some for each rank of a host
-_CALLERS = 64  # unproved connections beside those of ranks; the oldest gives way to one more
-_NOTICE = 2**20  # bytes of a notice, at most
+CALLERS = 64  # unproved connections beside those of ranks; the oldest gives way to one more
+NOTICE = 2**20  # bytes of a notice, at most
 _KEEPALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 4000}
 """A host that vanishes is missed after some 4 seconds; the last is in milliseconds."""
 
@@ -83,8 +83,8 @@ class Listener:
         self.offer = Offer(places, authentication.new_secret())
 
     def accept(self) -> tuple[int, Link] | None:
-        """The next rank that connects and knows the secret; None: none did within _PATIENCE."""
-        end = time.monotonic() + _PATIENCE
+        """The next rank that connects and knows the secret; None: none did within PATIENCE."""
+        end = time.monotonic() + PATIENCE
         while (left := end - time.monotonic()) > 0:
             for key, _ in self._selector.select(left):
                 found: Any = key.fileobj
@@ -101,14 +101,14 @@ class Listener:
         with suppress(BlockingIOError, ConnectionError):  # it has gone
             connected, _ = door.accept()
             connected.setblocking(False)
-            if len(self._callers) == _CALLERS + self._ranks * len(self._doors):
+            if len(self._callers) == CALLERS + self._ranks * len(self._doors):
                 self._forget(next(iter(self._callers))).close()
             try:
                 end = ListenerEnd(connected, self.offer.secret)
             except OSError:
                 connected.close()
                 return
-            self._callers[connected] = _Caller(time.monotonic() + _PATIENCE, end)
+            self._callers[connected] = _Caller(time.monotonic() + PATIENCE, end)
             self._selector.register(connected, selectors.EVENT_READ)
 
     def _rank_of(self, connected: socket.socket) -> int | None:
@@ -159,7 +159,7 @@ class Link:
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket, self._rest = connected, b""
-        connected.settimeout(_PATIENCE)
+        connected.settimeout(PATIENCE)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for name, value in _KEEPALIVE.items():
@@ -184,8 +184,8 @@ class Link:
         if not came:
             raise ConnectionResetError("it closed its connection")
         *lines, self._rest = (self._rest + came).split(b"\n")
-        if len(self._rest) > _NOTICE:
-            raise ValueError(f"a notice of more than {_NOTICE:,} bytes")
+        if len(self._rest) > NOTICE:
+            raise ValueError(f"a notice of more than {NOTICE:,} bytes")
         return [typed_json.read(Notice, line) for line in lines]
 
     def close(self) -> None:
@@ -202,10 +202,10 @@ def connect(offer: Offer, rank: int) -> Link:
     Raises:
         OSError: It cannot be reached.
     """
-    deadline = time.monotonic() + 2 * _PATIENCE
+    deadline = time.monotonic() + 2 * PATIENCE
     with selectors.DefaultSelector() as waiting:
         for place in offer.places:
-            connected = _begin(place)
+            connected = begin(place)
             end = CallerEnd(connected, offer.secret, place, rank)
             waiting.register(connected, selectors.EVENT_READ, end)
         try:
@@ -229,7 +229,7 @@ def connect(offer: Offer, rank: int) -> Link:
     raise ConnectionRefusedError(f"no answer at {', '.join(map(str, offer.places))}")
 
 
-def _begin(place: Place) -> socket.socket:
+def begin(place: Place) -> socket.socket:
     """A socket that is being connected; it is readable once a challenge has come or it failed."""
     made = socket.socket()
     made.setblocking(False)

@@ -30,7 +30,7 @@ from hbmcomm.hierarchical.links import (
 )
 from hbmcomm.memory.consensus import Allgather
 
-_GRACE = 5.0  # seconds in which what a rank sent before it left must come
+GRACE = 5.0  # seconds in which what a rank sent before it left must come
 _PATIENCE = 1.0  # seconds of waiting after which a rank reports its call to the others
 _DIED, _SILENT, _LEFT = "died", "does not answer", "left"
 _GARBLED = "sends what is no notice"
@@ -69,7 +69,7 @@ class Watch:
         ends = list(links.values())
         self._say_goodbye = weakref.finalize(self, _goodbye, layout.rank, ends, self._calls)
         view = weakref.ref(self)
-        threading.Thread(target=_stand_guard, args=(view,), daemon=True).start()
+        threading.Thread(target=stand_guard, args=(view,), daemon=True).start()
 
     def refuse_lost(self) -> None:
         """Raise an error where news of a loss has come; waits for none.
@@ -103,7 +103,7 @@ class Watch:
         now = time.monotonic()
         needed = max(self._calls.count, 1)  # regions count no calls: any rank may be needed
         for rank, leave in list(self._left.items()):
-            if leave.finished < needed and min(waited, now - leave.moment) > _GRACE:
+            if leave.finished < needed and min(waited, now - leave.moment) > GRACE:
                 raise PeerError(f"rank {rank} has left; the communicator is unusable now")
 
     def fail(self, why: str) -> None:
@@ -237,7 +237,7 @@ def _attempt(act: Callable[..., Any], *arguments: Any) -> Any:
         return None
 
 
-def _stand_guard(view: weakref.ref[Watch]) -> None:
+def stand_guard(view: weakref.ref[Watch]) -> None:
     """On a thread, until the watch is gone: every second it looks whether it is."""
     going_on = True
     while going_on:

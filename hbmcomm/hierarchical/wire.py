@@ -25,7 +25,7 @@ from hbmcomm.quantities import KIB
 _TAGS = 1024
 _MOST = 2**30  # bytes of one message of MPI
 _LONG = 512 * KIB  # bytes from which on a message takes longer than asking its receiver
-_UNASKED = 60 * KIB if MPI.get_vendor()[0] == "Open MPI" else _LONG
+UNASKED = 60 * KIB if MPI.get_vendor()[0] == "Open MPI" else _LONG
 """Bytes that go without asking the receiver first: Open MPI's TCP asks from 64 KiB on, and the
 answer is late where the receiver has no CPU."""
 _ANSWERED = 64 * KIB  # bytes from which on a message takes longer than its answer
@@ -268,7 +268,7 @@ class Patience:
 
 def _messages(packets: Iterable[Packet]) -> Iterable[tuple[int, list[Any]]]:
     for rank, address, nbytes in packets:
-        most = _UNASKED if nbytes <= _LONG else _MOST
+        most = UNASKED if nbytes <= _LONG else _MOST
         for begin in range(0, nbytes, most):
             length = min(most, nbytes - begin)
             memory: Any = MPI.buffer.fromaddress(address + begin, length)

@@ -92,12 +92,12 @@ def _free_on(node: int) -> int:
         memory = sysfs.node_memory(Path("/sys"), node)
     except OSError:  # a kernel without NUMA support has the machine as one node
         memory = sysfs.parse_meminfo(Path("/proc/meminfo").read_text())
-    margin = _kernel_reserves().get(node, 0) + min(64 * MIB, memory.total // 32)
+    margin = kernel_reserves().get(node, 0) + min(64 * MIB, memory.total // 32)
     return max(0, memory.available - margin)
 
 
 @cache
-def _kernel_reserves() -> dict[int, int]:
+def kernel_reserves() -> dict[int, int]:
     """Read once: it is slow with many CPUs, and only an administrator changes it."""
     return procfs.watermarks(Path("/proc"))
 

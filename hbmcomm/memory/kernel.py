@@ -106,11 +106,11 @@ def memory_file(name: str, nbytes: int) -> int:
     flags = _MFD_CLOEXEC | _MFD_ALLOW_SEALING
     text = _ffi.new("char[]", name.encode())
     try:  # a system may require files that cannot be executed (vm.memfd_noexec)
-        descriptor = _call("memfd_create", text, _long(flags | _MFD_NOEXEC_SEAL))
+        descriptor = call("memfd_create", text, _long(flags | _MFD_NOEXEC_SEAL))
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        descriptor = _call("memfd_create", text, _long(flags))
+        descriptor = call("memfd_create", text, _long(flags))
     try:
         os.ftruncate(descriptor, nbytes)
         fcntl.fcntl(descriptor, _ADD_SEALS, LENGTH_SEALS)
@@ -145,7 +145,7 @@ def bind(address: int, nbytes: int, policy: Policy, nodes: Sequence[int]) -> Non
     mask = _ffi.new("unsigned long[]", _MASK_BITS // _WORD)
     for node in nodes:
         mask[node // _WORD] |= 1 << node % _WORD
-    _call("mbind", _pointer(address), _long(nbytes), _long(mode), mask, _long(_MASK_BITS), _long(0))
+    call("mbind", _pointer(address), _long(nbytes), _long(mode), mask, _long(_MASK_BITS), _long(0))
 
 
 def policy_of(address: int) -> tuple[Policy, tuple[int, ...]]:
@@ -153,7 +153,7 @@ def policy_of(address: int) -> tuple[Policy, tuple[int, ...]]:
     mode = _ffi.new("int *")
     mask = _ffi.new("unsigned long[]", _MASK_BITS // _WORD)
     flags = _long(_BY_ADDRESS)
-    _call("get_mempolicy", mode, mask, _long(_MASK_BITS), _pointer(address), flags)
+    call("get_mempolicy", mode, mask, _long(_MASK_BITS), _pointer(address), flags)
     nodes = tuple(bit for bit in range(_MASK_BITS) if mask[bit // _WORD] >> bit % _WORD & 1)
     return _POLICIES.get(mode[0] & ~_MODE_FLAGS, "default"), nodes
 
@@ -161,7 +161,7 @@ def policy_of(address: int) -> tuple[Policy, tuple[int, ...]]:
 def node_of(address: int) -> int:
     """The node that holds the touched page at `address` (get_mempolicy)."""
     node = _ffi.new("int *")
-    _call("get_mempolicy", node, _ffi.NULL, _long(0), _pointer(address), _long(_NODE_OF_ADDRESS))
+    call("get_mempolicy", node, _ffi.NULL, _long(0), _pointer(address), _long(_NODE_OF_ADDRESS))
     return int(node[0])
 
 
@@ -169,7 +169,7 @@ def nodes_of(first: int, pages: int) -> list[int]:
     """The node of each of `pages` pages from `first` on, negative for no page (move_pages)."""
     addresses = _ffi.new("uintptr_t[]", [first + PAGE * page for page in range(pages)])
     status = _ffi.new("int[]", pages)
-    _call("move_pages", _long(0), _long(pages), addresses, _ffi.NULL, status, _long(0))
+    call("move_pages", _long(0), _long(pages), addresses, _ffi.NULL, status, _long(0))
     return list(status)
 
 
@@ -221,7 +221,7 @@ def _whole_pages(address: int, nbytes: int) -> tuple[int, int]:
     return first, -(-(address + nbytes) // PAGE) * PAGE - first
 
 
-def _call(name: str, *arguments: Any) -> int:
+def call(name: str, *arguments: Any) -> int:
     number = NUMBERS.get(platform.machine(), {}).get(name)
     if number is None:
         raise OSError(errno.ENOSYS, f"{name}: number unknown on {platform.machine()}")

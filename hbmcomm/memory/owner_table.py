@@ -64,7 +64,7 @@ def take(table: int, line: int) -> OwnedLine | None:
             return None
         raise OSError(_ffi.errno, f"a claim on the device: {os.strerror(_ffi.errno)}")
     text = _self().encode("ascii", "replace")[: _LINE_BYTES - _WORD_BYTES - 1]
-    _write(word_address(table, line) + _WORD_BYTES, text.ljust(_LINE_BYTES - _WORD_BYTES, b"\0"))
+    write(word_address(table, line) + _WORD_BYTES, text.ljust(_LINE_BYTES - _WORD_BYTES, b"\0"))
     return OwnedLine(handle)
 
 
@@ -77,7 +77,7 @@ def owners(table: int) -> dict[int, str]:
 
 def write_token(table: int, token: bytes) -> None:
     """Write a job's token; the owner of line 0 does it."""
-    _write(table, token)
+    write(table, token)
 
 
 def read_token(table: int) -> bytes:
@@ -103,5 +103,5 @@ def _self() -> str:
     return f"{process} on {socket.gethostname()} since {since}"
 
 
-def _write(address: int, data: bytes) -> None:
+def write(address: int, data: bytes) -> None:
     ctypes.memmove(address, data, len(data))

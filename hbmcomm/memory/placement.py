@@ -26,7 +26,7 @@ from hbmcomm.memory import dax_file, kernel
 from hbmcomm.memory.dax_file import DaxFile
 from hbmcomm.memory.kernel import PAGE
 
-_PAGES_AT_ONCE = 2**16
+PAGES_AT_ONCE = 2**16
 
 Method = Callable[[int, int], dict[int, int]]
 """From the first byte and the byte after the last to {node: bytes}; OSError where refused."""
@@ -83,7 +83,7 @@ def _parts(array: NDArray[Any]) -> Iterator[tuple[int, int, DaxFile | None]]:
 
 def _ask(start: int, end: int) -> tuple[str, dict[int, int]]:
     refusals = []
-    for name, method in _METHODS.items():
+    for name, method in METHODS.items():
         try:
             return name, method(start, end)
         except OSError as error:
@@ -114,7 +114,7 @@ def _by_get_mempolicy(start: int, end: int) -> dict[int, int]:
 
 def _by_numa_maps(start: int, end: int) -> dict[int, int]:
     found: Counter[int] = Counter()
-    for first, last, pages in _mappings():
+    for first, last, pages in mappings():
         low, high = max(first, start), min(last, end)
         if low >= high or not pages:
             continue
@@ -127,7 +127,7 @@ def _by_numa_maps(start: int, end: int) -> dict[int, int]:
     return {node: nbytes for node, nbytes in sorted(found.items()) if nbytes}
 
 
-_METHODS: dict[str, Method] = {
+METHODS: dict[str, Method] = {
     "move_pages": _by_move_pages,
     "get_mempolicy": _by_get_mempolicy,
     "numa_maps": _by_numa_maps,
@@ -135,10 +135,10 @@ _METHODS: dict[str, Method] = {
 
 
 def _chunks(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The whole pages around a range of bytes, in pieces of `_PAGES_AT_ONCE`."""
+    """The whole pages around a range of bytes, in pieces of `PAGES_AT_ONCE`."""
     last = -(-end // PAGE) * PAGE
-    for first in range(start & -PAGE, last, _PAGES_AT_ONCE * PAGE):
-        yield first, min(first + _PAGES_AT_ONCE * PAGE, last)
+    for first in range(start & -PAGE, last, PAGES_AT_ONCE * PAGE):
+        yield first, min(first + PAGES_AT_ONCE * PAGE, last)
 
 
 def _touched_pages(start: int, end: int) -> Iterator[int]:
@@ -157,7 +157,7 @@ def _touched_pages(start: int, end: int) -> Iterator[int]:
                 yield first + int(page) * PAGE
 
 
-def _mappings() -> list[tuple[int, int, dict[int, int]]]:
+def mappings() -> list[tuple[int, int, dict[int, int]]]:
     """First byte, byte after the last, and {node: pages} of each mapping of this process."""
     ends = {
         int(first, 16): int(last, 16)

@@ -25,7 +25,7 @@ import torch
 
 from hbmcomm.errors import HbmcommError
 
-_SOURCES = Path(__file__).parent / "shim"
+SOURCES = Path(__file__).parent / "shim"
 _NATIVE = Path(__file__).parents[1] / "_native"
 _FLAGS = ["-O2", "-fvisibility=hidden", "-Wall"]
 _OLDEST = (2, 10)
@@ -35,12 +35,12 @@ _MODE, _OTHERS = 0o755, 0o022
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVATE = 0o600
 """The lock's mode: another user who can open it can hold it."""
-_QUIET, _PATIENCE, _POLL = 2.0, 1800.0, 0.05
+QUIET, PATIENCE, POLL = 2.0, 1800.0, 0.05
 """Seconds of waiting for another process's build until a line says so, until it fails, and between
 two looks."""
-_OVERFLOW = Path("/proc/sys/kernel/overflowuid")
+OVERFLOW = Path("/proc/sys/kernel/overflowuid")
 """The user that a namespace shows for those that it does not map: root, of an image's files."""
-_MAPPED = Path("/proc/self/uid_map")
+MAPPED = Path("/proc/self/uid_map")
 """The users of this namespace, in lines of the first one, its number outside and their count."""
 
 
@@ -70,11 +70,11 @@ def build(report: Callable[[str], object] = lambda text: print(text, file=sys.st
     Raises:
         BuildFailed: There is no compiler, it failed, or another process builds for too long.
     """
-    folder = _folder()
+    folder = folder_of_build()
     library = folder / f"{folder.name}.so"
     try:
         folder.mkdir(_MODE, parents=True, exist_ok=True)
-        _refuse_others(folder)
+        refuse_others(folder)
         if (folder / _COMPLETE).exists():
             return library
         lock = os.open(folder / "building", _LOCK, _PRIVATE)
@@ -93,7 +93,7 @@ def build(report: Callable[[str], object] = lambda text: print(text, file=sys.st
                 f"hbmcomm.torch: building its C++ part for torch {torch.__version__} "
                 "(about a minute, once)"
             )
-            _compile(folder)
+            compile_shim(folder)
             (folder / _COMPLETE).touch()
     return library
 
@@ -106,20 +106,20 @@ def _wait(lock: int, path: Path, report: Callable[[str], object]) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         waited = time.monotonic() - began
-        if waited > _PATIENCE:
+        if waited > PATIENCE:
             raise BuildFailed(
                 f"hbmcomm.torch: another process has held {path} for {waited / 60:.0f} minutes; "
                 f"see which (fuser -v {path}), end it if it hangs, and try again"
             )
-        if waited > _QUIET and not reported:
+        if waited > QUIET and not reported:
             report(
                 f"hbmcomm.torch: waiting for a process that builds its C++ part: it holds {path}"
             )
             reported = True
-        time.sleep(_POLL)
+        time.sleep(POLL)
 
 
-def _refuse_others(folder: Path) -> None:
+def refuse_others(folder: Path) -> None:
     """Refuse a build that an ordinary user other than this one could have made: it is code."""
     state = folder.stat()
     if state.st_uid not in _trusted() or state.st_mode & _OTHERS:
@@ -134,18 +134,18 @@ def _trusted() -> set[int]:
 
     Outside a user namespace that is an ordinary user, nobody, which services run as.
     """
-    overflow = int(_OVERFLOW.read_text())
-    ranges = [[int(word) for word in line.split()] for line in _MAPPED.read_text().splitlines()]
+    overflow = int(OVERFLOW.read_text())
+    ranges = [[int(word) for word in line.split()] for line in MAPPED.read_text().splitlines()]
     is_user = any(first <= overflow < first + count for first, _, count in ranges)
     return {os.geteuid(), 0} | (set() if is_user else {overflow})
 
 
-def _compile(folder: Path) -> None:
+def compile_shim(folder: Path) -> None:
     from torch.utils import cpp_extension  # takes a second, and is not needed once it is built
 
     (folder / "lock").unlink(missing_ok=True)  # of a build that was killed; ours is the flock
     whole = folder / "whole.cpp"  # torch's headers take most of the time: they are read once
-    whole.write_text("".join(f'#include "{path}"\n' for path in sorted(_SOURCES.rglob("*.cpp"))))
+    whole.write_text("".join(f'#include "{path}"\n' for path in sorted(SOURCES.rglob("*.cpp"))))
     before = os.environ["PATH"]
     os.environ["PATH"] = _tools_path()  # torch starts ninja by its name
     try:
@@ -153,7 +153,7 @@ def _compile(folder: Path) -> None:
             folder.name,
             [str(whole)],
             extra_cflags=_FLAGS,
-            extra_include_paths=[str(_SOURCES), str(_NATIVE)],
+            extra_include_paths=[str(SOURCES), str(_NATIVE)],
             build_directory=str(folder),
             is_python_module=False,
         )
@@ -186,10 +186,10 @@ def _check_tools() -> None:
             )
 
 
-def _folder() -> Path:
+def folder_of_build() -> Path:
     """Where the build for this torch and Python is kept."""
     inputs = hashlib.sha256()
-    for path in (*sorted(_SOURCES.rglob("*.*")), _NATIVE / "interface.h"):
+    for path in (*sorted(SOURCES.rglob("*.*")), _NATIVE / "interface.h"):
         inputs.update(path.read_bytes())
     about = (torch.__version__, sysconfig.get_config_var("SOABI"), platform.machine(), *_FLAGS)
     inputs.update(repr(about).encode())

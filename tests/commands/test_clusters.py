@@ -45,7 +45,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setattr(sites, "path", lambda: tables)
     experiment = spec.restrict(spec.load("quick"), environments="slurm", blocks=1)
     planned = clusters.campaign_file.plan(experiment, Request(tmp_path / "out", site="knl"))
-    return clusters._job(planned, tmp_path / "out", "10", [])[1]
+    return clusters.job_of(planned, tmp_path / "out", "10", [])[1]
 
 
 def test_a_jobs_log_is_in_a_folder_that_nobody_else_writes_into(
@@ -64,7 +64,7 @@ def test_a_jobs_log_is_in_a_folder_that_nobody_else_writes_into(
     monkeypatch.setattr(jobs, "follow", lambda *asked: ended)
     before = os.umask(0)
     try:
-        clusters._run(Site(), job, out, Stages())
+        clusters.run(Site(), job, out, Stages())
     finally:
         os.umask(before)
     assert modes == [0o755]
@@ -72,7 +72,7 @@ def test_a_jobs_log_is_in_a_folder_that_nobody_else_writes_into(
     store.refuse_existing(out)  # the job's own check: a log is no campaign
     out.chmod(0o1777)
     with pytest.raises(ExperimentsError, match=f"other users can write into {out}.*chmod go-w"):
-        clusters._run(Site(), job, out, Stages())
+        clusters.run(Site(), job, out, Stages())
     assert modes == [0o755]
 
 
@@ -84,5 +84,5 @@ def test_a_job_that_is_refused_leaves_no_folder(
 
     monkeypatch.setattr(jobs, "submit", submit)
     with pytest.raises(ExperimentsError, match="does not take"):
-        clusters._run(Site(), job, tmp_path / "out", Stages())
+        clusters.run(Site(), job, tmp_path / "out", Stages())
     assert not (tmp_path / "out").exists()

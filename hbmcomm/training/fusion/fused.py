@@ -56,6 +56,7 @@ class FusedAllreduce(ClosedByAll):
 
     Attributes:
         rounds: of negotiation so far.
+        negotiation, reducer: count the exchanges, and the calls and bytes packed for them.
 
     Raises:
         HbmcommError: overlap, and MPI was started without support for several threads.
@@ -88,9 +89,9 @@ class FusedAllreduce(ClosedByAll):
         self._fusion_bytes = default if fusion_bytes is None else fusion_bytes
         self._splits = transport == "direct"  # it copies memory that ranks do not share
         self._cycle_seconds, self._mean, self._patience = cycle, mean, patience
-        self._negotiation = Negotiation(self._comm, patience / 2)
-        self._reducer = Reducer(self._comm, self._fusion_bytes, mean, SLICE_BYTES.get(transport))
-        self._submissions = Submissions(self._reducer.place_of)
+        self.negotiation = Negotiation(self._comm, patience / 2)
+        self.reducer = Reducer(self._comm, self._fusion_bytes, mean, SLICE_BYTES.get(transport))
+        self._submissions = Submissions(self.reducer.place_of)
         self._plans: dict[tuple[Known, ...], Plan] = {}
         self._planned_for = 0
         self._pending: dict[str, Work] = {}
@@ -121,7 +122,7 @@ class FusedAllreduce(ClosedByAll):
         model = np.dtype(dtype)
         dimensions = [np.broadcast_to(np.empty((), model), shape).shape for shape in shapes]
         sizes = [int(np.prod(each, dtype=np.int64)) * model.itemsize for each in dimensions]
-        made = zip(self._reducer.block(sizes), dimensions, strict=True)
+        made = zip(self.reducer.block(sizes), dimensions, strict=True)
         return [each.view(model).reshape(shape) for each, shape in made]
 
     def submit(self, name: str, tensor: Any) -> Work:
@@ -262,7 +263,7 @@ class FusedAllreduce(ClosedByAll):
 
         try:
             self.rounds += 1
-            found = self._negotiation.round(signatures, leaving, stalled, joined)
+            found = self.negotiation.round(signatures, leaving, stalled, joined)
             if given_up:
                 self._check_retracted(given_up, found.ready)
             self._reduce(found.ready, works)
@@ -275,9 +276,9 @@ class FusedAllreduce(ClosedByAll):
         return not found.all_leave
 
     def _reduce(self, ready: tuple[Known, ...], works: dict[str, Work]) -> None:
-        if self._planned_for != self._negotiation.exchanges:  # signatures may have changed
+        if self._planned_for != self.negotiation.exchanges:  # signatures may have changed
             self._plans.clear()
-            self._planned_for = self._negotiation.exchanges
+            self._planned_for = self.negotiation.exchanges
         if ready not in self._plans:
             self._plans[ready] = planned(ready, self._fusion_bytes, self._splits)
         found, mismatches = self._plans[ready]
@@ -286,7 +287,7 @@ class FusedAllreduce(ClosedByAll):
         by_number = {known.number: works[known.name] for known in ready}
         arrays = {number: work.array for number, work in by_number.items()}
         for batch in found:
-            self._reducer.reduce(batch, arrays)
+            self.reducer.reduce(batch, arrays)
             self._finish([by_number[number] for number in batch.complete])
 
     def _check_retracted(self, given_up: list[str], ready: tuple[Known, ...]) -> None:

@@ -9,7 +9,7 @@ from experiments.model.workloads import MODELLED
 from hbmcomm.costmodel import buckets
 from tests.starting import Start
 
-PROGRAM = Path(__file__).parent / "ranks" / "gradients.py"
+PROGRAM = Path(__file__).parent / "ranks" / "modelled_gradients.py"
 
 
 @pytest.mark.ranks

@@ -13,8 +13,6 @@ from hbmcomm.hierarchical.grouping import Layout
 from hbmcomm.hierarchical.links import Call, Link, Notice
 from hbmcomm.hierarchical.watch import Watch
 
-Connected = tuple[Watch, Link]
-
 TWO_HOSTS = Layout([(0,), (1,)], 0, 1, {0: 0, 1: 0})
 
 
@@ -23,25 +21,28 @@ class End(Link):
 
     def __init__(self, connected: socket.socket, other: Link) -> None:
         super().__init__(connected)
-        self._other = other
+        self.connected, self.other = connected, other
 
     def send(self, notice: Notice) -> None:
         super().send(notice)
-        self._wait()
+        self.wait()
 
     def close(self) -> None:
         super().close()
-        self._wait()
+        self.wait()
 
-    def _wait(self) -> None:
-        if self._other.fileno() >= 0:
-            select.select([self._other], [], [], 5.0)
+    def wait(self) -> None:
+        if self.other.fileno() >= 0:
+            select.select([self.other], [], [], 5.0)
+
+
+Connected = tuple[Watch, End]
 
 
 @pytest.fixture
 def other_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connected]:
     """Rank 0's watch, and rank 1's end of their connection. No other thread reads."""
-    monkeypatch.setattr(watch_module, "_stand_guard", lambda view: None)
+    monkeypatch.setattr(watch_module, "stand_guard", lambda view: None)
     with socket.create_server(("127.0.0.1", 0)) as server:
         own = Link(socket.create_connection(server.getsockname()))
         end = End(server.accept()[0], own)
@@ -82,7 +83,7 @@ def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
     other_end: Connected, monkeypatch: pytest.MonkeyPatch, finished: int, needed: int
 ) -> None:
     """Without calls, as of regions, any rank that left may be the one that is needed."""
-    monkeypatch.setattr(watch_module, "_GRACE", 0.0)
+    monkeypatch.setattr(watch_module, "GRACE", 0.0)
     watch, end = other_end
     for _ in range(needed):
         watch.begin(Call("Reduce", 8))
@@ -142,8 +143,8 @@ def test_what_is_no_notice_is_a_loss_of_its_rank_and_no_other_error(
     other_end: Connected, line: bytes
 ) -> None:
     watch, end = other_end
-    end._socket.sendall(line + b"\n")
-    end._wait()  # type: ignore[attr-defined]
+    end.connected.sendall(line + b"\n")
+    end.wait()
     with pytest.raises(PeerError, match="rank 1 sends what is no notice"):
         for _ in range(100):
             watch.refuse_lost()
@@ -152,9 +153,9 @@ def test_what_is_no_notice_is_a_loss_of_its_rank_and_no_other_error(
 def test_a_notice_without_an_end_is_given_up(
     other_end: Connected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "_NOTICE", 10_000)
+    monkeypatch.setattr(links, "NOTICE", 10_000)
     watch, end = other_end
     with pytest.raises(PeerError, match="rank 1 sends what is no notice"):
         for _ in range(100):
-            end._socket.sendall(b"x" * 1000)
+            end.connected.sendall(b"x" * 1000)
             watch.refuse_lost()

@@ -76,7 +76,7 @@ def test_an_exchange_in_turn_begins_when_the_one_before_is_over(in_turn: bool) -
 def test_messages_that_are_not_long_go_in_parts_that_need_no_answer(
     kib: int, parts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "_UNASKED", 60 * KIB)
+    monkeypatch.setattr(wire, "UNASKED", 60 * KIB)
     slow: Any = Slow(tests=1)
     memory = np.empty(MIB, np.uint8)
     packet = Packet(1, memory.ctypes.data, kib * KIB)

@@ -5,16 +5,24 @@ from typing import Any
 
 
 def write_machine(described: dict[str, Any], root: Path) -> None:
-    """The files of a description, in the places where Linux has them."""
+    """The files of a description, in the places where Linux has them.
+
+    A node has meminfo, access0 and access1; or `kib` of memory, nine tenths of it free, and one of
+    the description's `speeds` for CPUs of the node `near`.
+    """
     node_root = root / "sys/devices/system/node"
     for number, node in enumerate(described["node"]):
         folder = node_root / f"node{number}"
-        lines = (f"Node {number} {name}: {kib:>15} kB" for name, kib in node["meminfo"].items())
+        meminfo = node.get("meminfo") or _meminfo(node["kib"])
+        lines = (f"Node {number} {name}: {kib:>15} kB" for name, kib in meminfo.items())
         put(folder / "meminfo", "\n".join(lines))
         put(folder / "cpulist", node["cpulist"])
         put(folder / "distance", node["distance"])
+        speed: dict[str, Any] = {}
+        if "speed" in node:
+            speed = described["speeds"][node["speed"]] | {"initiators": [node["near"]]}
         for access in ("access0", "access1"):
-            for name, value in node.get(access, {}).items():
+            for name, value in node.get(access, speed).items():
                 initiators = folder / access / "initiators"
                 if name == "initiators":
                     for initiator in value:
@@ -35,6 +43,13 @@ def write_machine(described: dict[str, Any], root: Path) -> None:
     put(root / "proc/cpuinfo", described["cpuinfo"])
     put(root / "proc/meminfo", "MemTotal: 8388608 kB\nMemFree: 4194304 kB")
     put(root / "sys/devices/system/cpu/online", "0-7")
+
+
+def _meminfo(kib: int) -> dict[str, int]:
+    shares = {"Active(file)": 10, "Inactive(file)": 20, "SReclaimable": 5}  # thousandths
+    return {"MemTotal": kib, "MemFree": kib * 9 // 10} | {
+        name: kib * share // 1000 for name, share in shares.items()
+    }
 
 
 def put(path: Path, text: str) -> None:

@@ -28,7 +28,7 @@ DTYPES = st.one_of(
 NUMBERS = st.sampled_from(["int8", "uint16", "int64", "float32", "float64", "complex128", ">f8"])
 
 proven = settings(
-    max_examples=150,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -122,15 +123,18 @@ def test_a_device_that_only_others_may_use_names_the_group(
     def refuse(path: str, flags: int) -> int:
         raise PermissionError(13, "Permission denied", path)
 
-    seen = Path("/dev/null").stat()
-    state = os.stat_result((seen.st_mode & ~0o777 | mode, *seen[1:5], 1234, *seen[6:]))
-    tree = sysfs(tmp_path)
-    monkeypatch.setattr(dax_file.os, "open", refuse)
-    with pytest.raises(KindUnavailable, match="may not read and write it"):
-        dax_file.inspect("/dev/null", tree)
-    assert f"mode {mode:o}, user 0, group 1234; {advice}" in dax_file._why_not_permitted(
-        "/dev/null", state
+    tree, stat = sysfs(tmp_path), Path.stat
+    null = stat(Path("/dev/null"))
+    owned = SimpleNamespace(
+        st_mode=null.st_mode & ~0o777 | mode, st_rdev=null.st_rdev, st_uid=0, st_gid=1234
     )
+    monkeypatch.setattr(dax_file.os, "open", refuse)
+    monkeypatch.setattr(
+        Path, "stat", lambda path, **how: owned if path == Path("/dev/null") else stat(path, **how)
+    )
+    message = refusal("/dev/null", tree)
+    assert "may not read and write it" in message
+    assert f"mode {mode:o}, user 0, group 1234; {advice}" in message
 
 
 def maps(root: Path, array: np.ndarray, path: str, before: int = 0, behind: int = 0) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hbmcomm.errors import HbmcommError, KindUnavailable, OutOfMemory
+from hbmcomm.errors import KindUnavailable, OutOfMemory
 from hbmcomm.memory import capacity, kernel, local_segment, procfs, segment
 from hbmcomm.memory.kinds import Kind, resolve
 from hbmcomm.memory.local_segment import LocalSegment, OrdinarySegment
@@ -213,26 +213,6 @@ def test_an_interrupted_allocation_takes_nothing(
             array(pool, MIB)
     assert pool.heap.usage.taken == pool.heap.usage.populated == 0
     assert array(pool, MIB).nbytes == MIB
-
-
-def test_a_child_of_a_fork_gets_no_memory_and_gives_none_back(pool: LocalSegment) -> None:
-    kept = array(pool, 1000)
-    kept[:] = 5
-    child = os.fork()
-    if not child:
-        try:
-            array(pool, 1000)
-        except HbmcommError as error:
-            right = "fork of a rank" in str(error)
-            del kept
-            gc.collect()
-            os._exit(0 if right else 2)
-        os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
-    assert pool.heap.usage.taken == 1024
-    fresh = array(pool, 1000)
-    fresh[:] = 6
-    assert (kept == 5).all()
 
 
 def test_a_kind_is_bound_before_it_is_populated(monkeypatch: pytest.MonkeyPatch) -> None:

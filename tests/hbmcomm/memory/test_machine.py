@@ -2,11 +2,13 @@
 
 import contextlib
 import shutil
+from pathlib import Path
 
 import pytest
 
 import hbmcomm
 from hbmcomm import KindUnavailable
+from hbmcomm.memory import machine as module
 
 # machine: nodes, nodes with memory, HBM nodes, a word of the rule that decides
 MACHINES = {
@@ -95,3 +97,28 @@ def farthest(here, kind: str, cpu: int) -> tuple[int, ...]:
         with contextlib.suppress(KindUnavailable):
             accepted += here.kind(kind, nodes=(node,)).nodes
     return topology.farthest(topology.node_of_cpu(cpu), among=tuple(accepted))
+
+
+def test_hwloc_names_only_special_nodes_or_is_not_there() -> None:
+    assert all(isinstance(node, int) and name for node, name in module.subtypes().items())
+
+
+def test_the_subtype_of_each_node_that_has_one_is_read_from_hwloc(python) -> None:
+    program = """
+from cffi import FFI
+from hbmcomm.memory import machine
+try:
+    FFI().dlopen(machine.SONAME)
+except OSError:
+    print("missing")
+else:
+    print(machine.subtypes())
+machine.SONAME = "libhwloc.so.none"
+print(machine.subtypes())
+"""
+    file = Path(__file__).parent / "machines" / "hwloc_hbm.xml"
+    found, without = python(program, HWLOC_XMLFILE=str(file)).stdout.splitlines()
+    assert without == "{}"
+    if found == "missing":
+        pytest.skip("libhwloc is not installed (it comes with libmemkind0)")
+    assert found == "{1: 'HBM'}"

@@ -10,7 +10,7 @@ from hbmcomm.memory import placement as module
 from hbmcomm.memory.arena_creation import create_arena
 from hbmcomm.memory.kernel import PAGE
 
-METHODS = list(module._METHODS)
+METHODS = list(module.METHODS)
 TELL = """
 import numpy as np
 import hbmcomm
@@ -24,7 +24,7 @@ except hbmcomm.PlacementUnknown as error:
 @pytest.fixture(params=METHODS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each way in turn, as the only one there is."""
-    monkeypatch.setattr(module, "_METHODS", {request.param: module._METHODS[request.param]})
+    monkeypatch.setattr(module, "METHODS", {request.param: module.METHODS[request.param]})
     return str(request.param)
 
 
@@ -84,7 +84,7 @@ def test_an_empty_array_is_nowhere(way: str) -> None:
 
 
 def test_more_pages_than_are_asked_for_at_once(way: str, monkeypatch) -> None:
-    monkeypatch.setattr(module, "_PAGES_AT_ONCE", 3)
+    monkeypatch.setattr(module, "PAGES_AT_ONCE", 3)
     assert hbmcomm.placement(hbmcomm.full(10 * PAGE, 1, "uint8", kind="regular")) == {0: 10 * PAGE}
 
 
@@ -104,7 +104,7 @@ def test_what_a_container_refuses_is_asked_another_way(python, refused, method) 
 def test_where_every_way_is_refused_each_is_named(python) -> None:
     program = """
 from hbmcomm.memory import placement
-placement._METHODS.pop("numa_maps")
+placement.METHODS.pop("numa_maps")
 """
     result = python(program + TELL, refuse=("move_pages", "get_mempolicy"))
     assert "refused: move_pages" in result.stdout, result.stderr
@@ -112,9 +112,9 @@ placement._METHODS.pop("numa_maps")
 
 
 def test_a_mapping_on_several_nodes_is_dealt_out_to_the_last_byte(monkeypatch) -> None:
-    monkeypatch.setattr(module, "_METHODS", {"numa_maps": module._METHODS["numa_maps"]})
+    monkeypatch.setattr(module, "METHODS", {"numa_maps": module.METHODS["numa_maps"]})
     array = hbmcomm.full(100_001, 1, "uint8", kind="regular")
-    monkeypatch.setattr(module, "_mappings", lambda: [(0, 2**63, {0: 3, 4: 2, 5: 2})])
+    monkeypatch.setattr(module, "mappings", lambda: [(0, 2**63, {0: 3, 4: 2, 5: 2})])
     found = hbmcomm.placement(array)
     assert set(found) == {0, 4, 5}
     assert sum(found.values()) == 100_001

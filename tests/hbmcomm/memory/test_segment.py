@@ -204,7 +204,7 @@ def test_pythons_for_old_systems_make_and_find_segments(
 
 
 def test_a_kernel_that_does_not_know_a_flag_makes_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    call, flags = kernel._call, []
+    call, flags = kernel.call, []
 
     def old(name: str, *arguments: object) -> int:
         if name == "memfd_create":
@@ -213,6 +213,6 @@ def test_a_kernel_that_does_not_know_a_flag_makes_segments(monkeypatch: pytest.M
                 raise OSError(errno.EINVAL, "Invalid argument")
         return call(name, *arguments)
 
-    monkeypatch.setattr(kernel, "_call", old)
+    monkeypatch.setattr(kernel, "call", old)
     assert segment.attach(segment.create("memfd", BYTES).locator).nbytes == BYTES
     assert flags == [11, 3]

@@ -1,19 +1,16 @@
-"""Rank program: objects with `__dlpack__` and no buffer protocol work as with mpi4py.
-
-Prints "TRANSPORT: read" on each rank. Usage: dlpack_alone.py TRANSPORT...
-"""
+"""Rank program: objects with `__dlpack__` and no buffer protocol work as with mpi4py."""
 
 import ctypes
 import gc
-import sys
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from refusal import refused
 
 from hbmcomm import Communicator
 from hbmcomm.transports.message import Unreadable, read
+from tests.hbmcomm.ranks.promising import keep, promise
+from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size
@@ -52,7 +49,9 @@ def dtype_of(dtype: str) -> Any:
     return np.dtype(dtype).type
 
 
-def elements_keep_their_type(comm: MPI.Comm) -> None:
+@promise("direct", "mpi", "pickle")
+def elements_keep_their_type(transport: str) -> None:
+    comm = Communicator(WORLD, transport=transport)
     for kind in (Tensor, OldTensor):
         for dtype in SUMMABLE:
             wanted = np.arange(5) * RANKS + sum(range(RANKS))
@@ -60,19 +59,25 @@ def elements_keep_their_type(comm: MPI.Comm) -> None:
             assert summed(comm, kind, dtype).tolist() == wanted.tolist(), dtype
 
 
-def a_bool_is_no_number(comm: MPI.Comm) -> None:
+@promise("direct", "mpi", "pickle")
+def a_bool_is_no_number(transport: str) -> None:
+    comm = Communicator(WORLD, transport=transport)
     x, y = np.array([True, RANK == 0]), np.zeros(2, "?")
     comm.Allreduce(Tensor(x), Tensor(y), MPI.LAND)
     assert y.tolist() == [True, RANKS == 1]
 
 
-def counts_and_types_may_be_given(comm: MPI.Comm) -> None:
+@promise("direct", "mpi", "pickle")
+def counts_and_types_may_be_given(transport: str) -> None:
+    comm = Communicator(WORLD, transport=transport)
     x, y = np.arange(6.0) + RANK, np.zeros((RANKS, 2))
     comm.Allgather([Tensor(x), (2, 1), MPI.DOUBLE], Tensor(y))
     assert y.tolist() == [[1.0 + rank, 2.0 + rank] for rank in range(RANKS)]
 
 
-def what_mpi4py_refuses_is_refused(comm: MPI.Comm) -> None:
+@promise("direct", "mpi", "pickle")
+def what_mpi4py_refuses_is_refused(transport: str) -> None:
+    comm = Communicator(WORLD, transport=transport)
     locked = np.zeros(3)
     locked.flags.writeable = False
     for spec in (Tensor(np.zeros((4, 4))[:, 1]), Tensor(locked)):
@@ -81,6 +86,7 @@ def what_mpi4py_refuses_is_refused(comm: MPI.Comm) -> None:
                 each.Allreduce(np.zeros(3), spec)
 
 
+@promise
 def memory_of_a_capsule_is_kept() -> None:
     given = Tensor(np.arange(100_000), copies=True)
     message = read(given)
@@ -92,24 +98,17 @@ def memory_of_a_capsule_is_kept() -> None:
     del other
 
 
+@promise
 def memory_of_an_accelerator_is_left_to_mpi() -> None:
     with refused(Unreadable):
         read(Tensor(np.zeros(3), device=2))
 
 
+@promise
 def prototypes_of_pythons_functions_are_left_to_other_packages() -> None:
     for name in ("PyCapsule_GetName", "PyCapsule_GetPointer"):
         assert getattr(ctypes.pythonapi, name).argtypes is None
 
 
 if __name__ == "__main__":
-    prototypes_of_pythons_functions_are_left_to_other_packages()
-    memory_of_a_capsule_is_kept()
-    memory_of_an_accelerator_is_left_to_mpi()
-    for transport in sys.argv[1:]:
-        with Communicator(WORLD, transport=transport) as ours:
-            elements_keep_their_type(ours)
-            a_bool_is_no_number(ours)
-            counts_and_types_may_be_given(ours)
-            what_mpi4py_refuses_is_refused(ours)
-        print(f"{transport}: read", flush=True)
+    keep()

@@ -1,7 +1,7 @@
 """Rank program: where a transport is unavailable, auto takes the next one, on all ranks alike.
 
 A transport that fails on demand is put before mpi; then direct itself is refused its memory.
-An error on one rank ends all. Prints "TEST: went on" on each rank. Needs 3 ranks or more.
+The promises are in this order. Needs 3 ranks or more.
 """
 
 import contextlib
@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import ending
 import numpy as np
 from mpi4py import MPI
-from refusal import refused
 
 from hbmcomm import (
     ArenaUnavailable,
@@ -25,6 +23,8 @@ from hbmcomm import (
 )
 from hbmcomm.options import TRANSPORTS
 from hbmcomm.transports.transport import Transport
+from tests.hbmcomm.ranks.promising import keep, promise
+from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size
@@ -81,6 +81,33 @@ def works(comm: Any) -> bool:
     return bool(y[0] == comm.size)
 
 
+@promise
+def direct_itself_is_followed_by_mpi() -> None:
+    """Under a limit of address space that leaves one rank no room for another arena."""
+    parent: Any = Communicator(WORLD)
+    assert parent.transport == "direct"
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    for name, child in CHILDREN.items():
+        if RANK == 1:
+            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, hard))
+        made = child(parent)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        if made != MPI.COMM_NULL:
+            assert len(set(made.allgather(made.transport))) == 1, name
+            assert works(made), name
+            made.Free()
+    assert works(parent)
+    parent.Free()
+
+
+@promise
+def fickle_is_tried_first() -> None:
+    TRANSPORTS["fickle"] = Fickle
+    options.AUTO = ("fickle", "mpi")
+
+
+@promise
 def every_child_finds_a_transport_of_its_own() -> None:
     parent: Any = Communicator(WORLD)
     assert parent.transport == "fickle"
@@ -104,6 +131,7 @@ def every_child_finds_a_transport_of_its_own() -> None:
     parent.Free()
 
 
+@promise
 def one_rank_alone_is_enough() -> None:
     parent: Any = Communicator(WORLD)
     with failing(ArenaUnavailable("none") if RANK == 1 else None):
@@ -119,6 +147,7 @@ def one_rank_alone_is_enough() -> None:
         each.Free()
 
 
+@promise
 def a_transport_that_was_asked_for_is_no_matter_of_choice() -> None:
     parent: Any = Communicator(WORLD, transport="fickle")
     for problem, found in (
@@ -135,6 +164,7 @@ def a_transport_that_was_asked_for_is_no_matter_of_choice() -> None:
     parent.Free()
 
 
+@promise
 def a_mistake_and_a_kind_that_cannot_be_had_are_errors_on_all_ranks() -> None:
     parent: Any = Communicator(WORLD)
     wrong = (KindUnavailable("wrong"), HbmcommError("wrong"), AssertionError("wrong"))
@@ -147,6 +177,7 @@ def a_mistake_and_a_kind_that_cannot_be_had_are_errors_on_all_ranks() -> None:
     parent.Free()
 
 
+@promise
 def an_heir_of_idup_decides_at_its_first_call_that_may_block() -> None:
     parent: Any = Communicator(WORLD)
     for problem, wanted in ((None, "fickle"), (ArenaUnavailable("none"), "mpi")):
@@ -187,39 +218,5 @@ def does_not_wait(comm: Any) -> None:
     barrier.Wait()
 
 
-def direct_itself_is_followed_by_mpi() -> None:
-    """Under a limit of address space that leaves one rank no room for another arena."""
-    parent: Any = Communicator(WORLD)
-    assert parent.transport == "direct"
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    for name, child in CHILDREN.items():
-        if RANK == 1:
-            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, hard))
-        made = child(parent)
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-        if made != MPI.COMM_NULL:
-            assert len(set(made.allgather(made.transport))) == 1, name
-            assert works(made), name
-            made.Free()
-    assert works(parent)
-    parent.Free()
-
-
-def fickle_is_tried_first() -> None:
-    TRANSPORTS["fickle"] = Fickle
-    options.AUTO = ("fickle", "mpi")
-
-
 if __name__ == "__main__":
-    for test in (
-        direct_itself_is_followed_by_mpi,
-        fickle_is_tried_first,
-        every_child_finds_a_transport_of_its_own,
-        one_rank_alone_is_enough,
-        a_transport_that_was_asked_for_is_no_matter_of_choice,
-        a_mistake_and_a_kind_that_cannot_be_had_are_errors_on_all_ranks,
-        an_heir_of_idup_decides_at_its_first_call_that_may_block,
-    ):
-        test()
-        ending.say(f"{test.__name__}: went on")
+    keep()

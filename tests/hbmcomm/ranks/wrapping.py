@@ -1,21 +1,20 @@
 """Rank program: what may be wrapped, what derived communicators are, and what nobody may assign.
 
-Prints "TRANSPORT: wrapped" on each rank. Needs 3 ranks or more. Usage: wrapping.py TRANSPORT...
+Needs 3 ranks or more.
 """
 
 import copy
 import pickle
-import sys
 from collections.abc import Iterator
 from typing import Any
 
-import ending
 import numpy as np
 from mpi4py import MPI
-from refusal import refused
 
 import hbmcomm
 from hbmcomm import Communicator
+from tests.hbmcomm.ranks.promising import keep, promise
+from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size
@@ -35,6 +34,7 @@ def moves_data_by(comm: Any, transport: str) -> bool:
     return comm.transport == transport and (place == "arena") == (transport == "direct")
 
 
+@promise("direct", "mpi", "pickle")
 def one_of_ours_can_be_wrapped_again(inner: str) -> None:
     for outer in ("direct", "mpi", "pickle"):
         first = Communicator(WORLD, kind="regular", transport=inner, nodes=[0])
@@ -50,6 +50,7 @@ def one_of_ours_can_be_wrapped_again(inner: str) -> None:
         third.Free()
 
 
+@promise("direct", "mpi", "pickle")
 def what_idup_made_can_be_wrapped_before_it_is_used(transport: str) -> None:
     with Communicator(WORLD, transport=transport) as comm:
         later, request = comm.Idup()
@@ -61,6 +62,7 @@ def what_idup_made_can_be_wrapped_before_it_is_used(transport: str) -> None:
         later.Free()
 
 
+@promise("direct", "mpi", "pickle")
 def nobody_can_assign_what_was_chosen_at_the_beginning(transport: str) -> None:
     with Communicator(WORLD, transport=transport) as comm:
         for name in ("transport", "kind", "nodes", "device"):
@@ -80,8 +82,9 @@ def topologies(comm: MPI.Intracomm) -> Iterator[tuple[type, Any]]:
     yield MPI.Distgraphcomm, comm.Create_dist_graph([RANK], [1], after)
 
 
+@promise("direct", "mpi", "pickle")
 def topologies_are_mpi4pys_and_go_by_the_transport(transport: str) -> None:
-    """topologies.py compares what they know of their neighbours."""
+    """mpi4py's own tests compare what ranks know of their neighbours, and exchange with them."""
     with Communicator(WORLD, kind="regular", transport=transport) as comm:
         both = zip(topologies(WORLD), topologies(comm), strict=True)
         for (kind, theirs), (_, ours) in both:
@@ -100,6 +103,7 @@ def topologies_are_mpi4pys_and_go_by_the_transport(transport: str) -> None:
                 each.Free()
 
 
+@promise("direct", "mpi", "pickle")
 def parts_of_a_grid_are_grids_and_its_children_are_none(transport: str) -> None:
     with Communicator(WORLD, transport=transport) as comm:
         grid: Any = comm.Create_cart([RANKS, 1])
@@ -120,6 +124,7 @@ def parts_of_a_grid_are_grids_and_its_children_are_none(transport: str) -> None:
             few.Free()
 
 
+@promise("direct", "mpi", "pickle")
 def ranks_left_out_of_a_topology_get_mpi4pys_null_and_its_errors(transport: str) -> None:
     last = RANK == RANKS - 1
     ring = [(rank + 1) % (RANKS - 1) for rank in range(RANKS - 1)]
@@ -167,6 +172,7 @@ def error_of(comm: Any, name: str, *arguments: Any) -> int:
     raise AssertionError(f"{name} of {comm!r} is no error")
 
 
+@promise("direct", "mpi", "pickle")
 def parts_without_a_dimension_are_mpi4pys(transport: str) -> None:
     with Communicator(WORLD, transport=transport) as comm:
         grids = [parent.Create_cart([RANKS, 1]) for parent in (WORLD, comm)]
@@ -182,13 +188,7 @@ def parts_without_a_dimension_are_mpi4pys(transport: str) -> None:
             grid.Free()
 
 
-def a_live_one_is_pickled_no_more_than_mpi4pys(transport: str) -> None:
-    with Communicator(WORLD, transport=transport) as comm:
-        for serve in (pickle.dumps, copy.copy, copy.deepcopy):
-            with refused(ValueError, "cannot serialize"):
-                serve(comm)
-
-
+@promise("direct", "mpi", "pickle")
 def arguments_that_mpi_refuses_leave_it_usable(transport: str) -> None:
     with Communicator(WORLD, transport=transport) as comm:
         for name, *arguments in (
@@ -201,6 +201,7 @@ def arguments_that_mpi_refuses_leave_it_usable(transport: str) -> None:
             assert works(comm), name
 
 
+@promise("direct", "mpi", "pickle")
 def what_else_makes_communicators_is_mpi4pys_own(transport: str) -> None:
     with Communicator(WORLD, transport=transport) as comm:
         half = comm.Split(RANK % 2)
@@ -223,6 +224,7 @@ def what_else_makes_communicators_is_mpi4pys_own(transport: str) -> None:
         group.Free()
 
 
+@promise("direct", "mpi", "pickle")
 def an_alias_of_mpi4pys_is_mpis(transport: str) -> None:
     with Communicator(WORLD, transport=transport) as comm:
         alias = MPI.Intracomm(comm)
@@ -232,6 +234,7 @@ def an_alias_of_mpi4pys_is_mpis(transport: str) -> None:
         assert works(comm)
 
 
+@promise
 def who_waits_in_direct_for_a_rank_that_revokes_gets_an_error() -> None:
     try:
         MPI.COMM_SELF.Dup().Revoke()
@@ -250,17 +253,4 @@ def who_waits_in_direct_for_a_rank_that_revokes_gets_an_error() -> None:
 
 
 if __name__ == "__main__":
-    who_waits_in_direct_for_a_rank_that_revokes_gets_an_error()
-    for name in sys.argv[1:]:
-        one_of_ours_can_be_wrapped_again(name)
-        what_idup_made_can_be_wrapped_before_it_is_used(name)
-        nobody_can_assign_what_was_chosen_at_the_beginning(name)
-        topologies_are_mpi4pys_and_go_by_the_transport(name)
-        parts_of_a_grid_are_grids_and_its_children_are_none(name)
-        ranks_left_out_of_a_topology_get_mpi4pys_null_and_its_errors(name)
-        parts_without_a_dimension_are_mpi4pys(name)
-        a_live_one_is_pickled_no_more_than_mpi4pys(name)
-        arguments_that_mpi_refuses_leave_it_usable(name)
-        what_else_makes_communicators_is_mpi4pys_own(name)
-        an_alias_of_mpi4pys_is_mpis(name)
-        ending.say(f"{name}: wrapped")
+    keep()

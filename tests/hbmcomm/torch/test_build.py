@@ -31,7 +31,7 @@ def compile(folder):
     time.sleep(0.5)
     library.write_text("{WHOLE}")
 
-build._compile = compile
+build.compile_shim = compile
 Path(f"ready{{os.getpid()}}").touch()
 while len(list(Path().glob("ready*"))) < int(sys.argv[2]):
     time.sleep(0.01)
@@ -101,7 +101,7 @@ def test_a_compiler_that_fails_is_reported_whatever_a_killed_build_has_left(
     build: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CXX", "false")
-    folder = build._folder()
+    folder = build.folder_of_build()
     folder.mkdir(parents=True)
     (folder / "lock").touch()  # torch waits for a file of this name to go away
     with pytest.raises(build.BuildFailed, match="cannot be built for torch"):
@@ -132,11 +132,11 @@ def test_the_lock_is_private_and_waiting_for_it_is_reported_once_and_ends(
 ) -> None:
     """A lock of an older version, too, which everybody could read."""
     lines: list[str] = []
-    lock = build._folder() / "building"
+    lock = build.folder_of_build() / "building"
     lock.parent.mkdir(parents=True)
     lock.touch(0o644)
-    monkeypatch.setattr(build, "_QUIET", 0.05)
-    monkeypatch.setattr(build, "_PATIENCE", 0.3)
+    monkeypatch.setattr(build, "QUIET", 0.05)
+    monkeypatch.setattr(build, "PATIENCE", 0.3)
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(build.BuildFailed, match=f"held {lock} for 0 minutes; see which .fuser"):
@@ -150,7 +150,7 @@ def test_versions_of_torch_and_changed_sources_have_builds_of_their_own(
     build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def folder() -> Path:
-        found: Path = build._folder()
+        found: Path = build.folder_of_build()
         return found
 
     first = folder()
@@ -161,7 +161,7 @@ def test_versions_of_torch_and_changed_sources_have_builds_of_their_own(
     copied = tmp_path / "shim"
     copied.mkdir()
     (copied / "changed.cpp").write_text("int changed;")
-    monkeypatch.setattr(build, "_SOURCES", copied)
+    monkeypatch.setattr(build, "SOURCES", copied)
     assert folder() != first
     assert folder().is_relative_to(os.environ["TORCH_EXTENSIONS_DIR"])
 
@@ -170,7 +170,7 @@ def test_a_complete_build_is_used_from_a_folder_that_cannot_be_written_to(
     build: ModuleType,
 ) -> None:
     """The folder of an image: ranks may only read its root."""
-    folder = build._folder()
+    folder = build.folder_of_build()
     (folder / "building").mkdir(parents=True)  # cannot be opened to be written, by root either
     (folder / "complete").touch()
     assert build.build() == folder / f"{folder.name}.so"
@@ -179,7 +179,7 @@ def test_a_complete_build_is_used_from_a_folder_that_cannot_be_written_to(
 def test_no_code_is_loaded_that_another_user_may_have_built(
     build: ModuleType, second_user: SecondUser
 ) -> None:
-    folder = build._folder()
+    folder = build.folder_of_build()
     folder.mkdir(parents=True)
     (folder / "complete").touch()
     assert build.build() == folder / f"{folder.name}.so"
@@ -209,19 +209,19 @@ def test_the_overflow_user_is_trusted_only_where_no_process_can_be_that_user(
     assert spec is not None and spec.loader is not None
     rule = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(rule)
-    for name, text in {"_OVERFLOW": "65534\n", "_MAPPED": mapped}.items():
+    for name, text in {"OVERFLOW": "65534\n", "MAPPED": mapped}.items():
         (tmp_path / name).write_text(text)
         monkeypatch.setattr(rule, name, tmp_path / name)
     folder = tmp_path / "extensions"
     folder.mkdir(0o755)
-    rule._refuse_others(folder)  # this user's own
+    rule.refuse_others(folder)  # this user's own
     owned = SimpleNamespace(st_uid=65534, st_mode=0o755)
     monkeypatch.setattr(Path, "stat", lambda path: owned)
     if is_trusted:
-        rule._refuse_others(folder)
+        rule.refuse_others(folder)
     else:
         with pytest.raises(rule.BuildFailed, match=f"can write into {folder}, which holds"):
-            rule._refuse_others(folder)
+            rule.refuse_others(folder)
 
 
 def test_a_folder_that_cannot_be_written_to_is_named_with_the_variable(

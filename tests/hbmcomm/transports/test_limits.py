@@ -2,9 +2,7 @@
 
 import pytest
 
-from hbmcomm._native import _core  # type: ignore[attr-defined]
-
-ffi, lib = _core.ffi, _core.lib
+from hbmcomm.transports.native import ffi, lib
 
 GIB = 2**30
 TO_EACH = (lib.HBM_SCATTER, lib.HBM_ALLTOALL, lib.HBM_REDUCE_SCATTER_BLOCK)

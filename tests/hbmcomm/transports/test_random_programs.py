@@ -24,6 +24,11 @@ HERE = Path(__file__).parent
 THIS = Path(__file__).relative_to(HERE.parents[2])
 PROGRAM = HERE / "ranks" / "random_programs.py"
 LAUNCHES = (("openmpi", 2), ("mpich", 3), ("openmpi", 3), ("mpich", 2), ("openmpi", 4))
+OTHERS = (
+    *(("direct", mpi, ranks) for mpi, ranks in (("openmpi", 1), ("mpich", 5), ("impi", 3))),
+    *(("direct", "impi", 8), ("mpi", "mpich", 2), ("pickle", "openmpi", 3), ("pickle", "impi", 2)),
+)
+"""Transports, and other numbers of ranks; for few seconds."""
 SECONDS = float(os.environ.get("HBMCOMM_TEST_SECONDS", "10"))  # of a launch
 MINUTES = float(os.environ.get("HBMCOMM_TEST_MINUTES", "20"))  # of all launches of the rare test
 LONG = 60.0  # seconds of a launch of the rare test
@@ -54,15 +59,21 @@ def _environment(mpi: str, seed: str) -> dict[str, str]:
 
 
 def run_programs(
-    mpirun: Start, library: Path, mpi: str, ranks: int, seed: str, seconds: float
+    mpirun: Start,
+    library: Path,
+    mpi: str,
+    ranks: int,
+    seed: str,
+    seconds: float,
+    transport: str = "direct",
 ) -> str:
     """Start ranks of an MPI; how many programs were right.
 
     Fails the test with the last step of each rank and the command that repeats it.
     """
-    folder = library.parent / f"steps-{mpi}-{ranks}-{seed}"
+    folder = library.parent / f"steps-{transport}-{mpi}-{ranks}-{seed}"
     folder.mkdir()
-    arguments = ("direct", str(seconds), seed, str(folder), str(library))
+    arguments = (transport, str(seconds), seed, str(folder), str(library))
     how = {
         "mpi": mpi,
         "env": _environment(mpi, seed),
@@ -99,6 +110,14 @@ def test_random_programs_are_right(mpirun: Start, slow_pages: Path, mpi: str, ra
     own = str(1 + LAUNCHES.index((mpi, ranks)))
     seed = os.environ.get("HBMCOMM_TEST_SEED", own)
     assert run_programs(mpirun, slow_pages, mpi, ranks, seed, SECONDS)
+
+
+@pytest.mark.parametrize(("transport", "mpi", "ranks"), OTHERS)
+def test_other_transports_and_numbers_of_ranks_are_right(
+    mpirun: Start, slow_pages: Path, transport: str, mpi: str, ranks: int
+) -> None:
+    seed = os.environ.get("HBMCOMM_TEST_SEED", "1")
+    assert run_programs(mpirun, slow_pages, mpi, ranks, seed, SECONDS / 4, transport)
 
 
 @pytest.mark.rare

@@ -13,6 +13,7 @@
 typedef struct {
     control *block;
     uint64_t seed;
+    unsigned lies; /* how many of the kinds below it tells: 5, or those about failures too */
     _Atomic int ends;
 } scribbler;
 
@@ -35,12 +36,18 @@ static void *scribble(void *argument)
     dice d = {l->seed};
     while (!atomic_load(&l->ends)) {
         post *p = &l->block->posts[roll(&d, RECORDS)][roll(&d, SLOTS)];
-        switch (roll(&d, 5)) {
+        past_call *e = &l->block->history[roll(&d, HISTORY)];
+        switch (roll(&d, l->lies)) {
         case 0: p->send = lie(&d); break;
         case 1: p->recv = lie(&d); break;
         case 2: p->bytes = lie(&d); break;
         case 3: p->flags = (uint32_t)lie(&d); break;
-        default: atomic_store(&l->block->staging.value, lie(&d)); break;
+        case 4: atomic_store(&l->block->staging.value, lie(&d)); break;
+        case 5: atomic_store(&l->block->failed, !roll(&d, 8)); break;
+        case 6: l->block->failure.status = (int32_t)roll(&d, HBM_LAST_STATUS + 2); break;
+        case 7: l->block->failure.rank = (int32_t)lie(&d); break;
+        case 8: l->block->failure.other = (int32_t)lie(&d); break;
+        default: atomic_store(roll(&d, 2) ? &e->sequence : &e->what, lie(&d)); break;
         }
         if (!roll(&d, 64))
             sleep_ms(0.01);
@@ -74,7 +81,7 @@ static void body(member *me)
     unsigned char *memory = calloc(2, 4 * FEW_RANKS * MOST_ENTRIES);
     CHECK(memory, "no memory");
     memset(me->heap, 0xA5, PRECIOUS_BYTES);
-    scribbler l = {me->comm->own, seed, 0};
+    scribbler l = {me->comm->own, seed, seed & 1 ? 10 : 5, 0};
     pthread_t liar;
     dice d = {seed};
     if (is_intruder) { /* it may name all that it shares, populated or not */
@@ -85,6 +92,13 @@ static void body(member *me)
     for (int i = 0; i < 200 && !status; i++) {
         hbm_call call = draw(&d, me, memory);
         status = hbm_run(me->comm, &call);
+    }
+    if (status && !is_intruder) {
+        hbm_failure why;
+        unsigned size = (unsigned)me->g.size;
+        CHECK(hbm_failure_of(me->comm, &why), "status %d has no record", status);
+        CHECK((unsigned)why.rank < size && (unsigned)why.other < size, "ranks %d and %d", why.rank,
+              why.other);
     }
     hbm_close(me->comm); /* so that no rank waits for it */
     if (is_intruder) {

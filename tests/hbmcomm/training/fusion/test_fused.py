@@ -104,12 +104,6 @@ def test_ranks_agree_on_order_shapes_errors_and_ends(
 
 
 @pytest.mark.ranks
-def test_a_rank_that_dies_is_an_error_on_the_others(mpirun: Start) -> None:
-    found = mpirun(RANKS / "dying.py", 3, code=None, survivors=True)
-    assert found.output.count("PeerError") == 2, found.output
-
-
-@pytest.mark.ranks
 def test_ranks_of_several_hosts(hosts: MakeHosts, mpirun_on: Start) -> None:
     made = hosts(2)
     found = mpirun_on(made, made.packed(2, 1), RANKS / "fusing.py", "hierarchical")

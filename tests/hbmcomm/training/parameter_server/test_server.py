@@ -1,10 +1,10 @@
-"""Weights of a parameter server on real ranks, its errors, and a rank that dies."""
+"""Weights of a parameter server on real ranks."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.starting import Start, Survivors
+from tests.starting import Start
 
 RANKS = Path(__file__).parent / "ranks"
 
@@ -21,9 +21,3 @@ def test_owners_may_take_the_steps_of_their_jobs_in_different_orders(mpirun: Sta
 
 def test_memory_of_a_dropped_job_stays_while_slower_ranks_may_copy_from_it(mpirun: Start) -> None:
     assert "rank 0: all memory stays" in mpirun(RANKS / "left.py", 2).output
-
-
-def test_owners_and_workers_learn_of_a_dead_worker(survivors: Survivors) -> None:
-    seen = survivors(RANKS / "dies.py", 4)
-    assert sorted(seen) == ["0", "1", "2"], seen
-    assert all("rank 3 died" in words for words in seen.values()), seen

@@ -26,16 +26,6 @@ def test_on_two_hosts_each_pair_takes_what_it_shares(mpirun: Start) -> None:
     assert found.output.count("all right") == 3
 
 
-@pytest.mark.parametrize(("transport", "wait"), [("direct", "release"), ("mpi", "offer")])
-def test_a_rank_that_dies_is_an_error_for_the_one_that_waits(
-    mpirun: Start, transport: str, wait: str
-) -> None:
-    found = mpirun(RANKS / "deaths.py", 2, transport, wait, code=None, survivors=True)
-    seconds, words = re.search(r"after ([0-9.]+) s: (.*)", found.output).groups()  # type: ignore[union-attr]
-    assert words.startswith("rank 1 died; the "), found.output
-    assert float(seconds) < 5, found.output
-
-
 LEAVING = [
     (transport, who, way)
     for transport in ("direct", "mpi")

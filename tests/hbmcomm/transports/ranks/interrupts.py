@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from promising import keep, promise, until
 
 from hbmcomm import CallMismatch, Communicator, HbmcommError, PeerError
 from hbmcomm.transports.native import ffi, lib
-from tests.hbmcomm.ranks.refusal import refused
+from tests.hbmcomm.ranks.promising import keep, promise, until
+from tests.hbmcomm.ranks.refusal import give_up, refused
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.rank
@@ -60,6 +60,12 @@ def calls(comm: Communicator, make: Any, count: int) -> dict[str, Callable[[], o
 NAMES = ("Allreduce", "Bcast", "Gather", "Allgather", "Alltoall")
 
 
+def be_late() -> None:
+    """Rank 1 goes on once rank 0 has been interrupted."""
+    if RANK:
+        WORLD.recv(source=0)
+
+
 def reused(make: Any, count: int) -> list[Any]:
     """New arrays of the same lengths, which must stay as they are."""
     arrays = [make(length, "float32") for length in (count, 2 * count, count, 2 * count)]
@@ -87,32 +93,13 @@ def after_the_failure(fail: Callable[[Communicator, Callable[[], object]], None]
 
 
 @promise
-def an_interrupt_around_a_function_of_the_program_is_kept() -> None:
-    """A signal may arrive before that function is entered, or after it has returned."""
-
-    class Interrupted:
-        def Reduce_local(self, *_: object) -> None:
-            raise KeyboardInterrupt
-
-    function = ffi.new_handle((Interrupted(), MPI.BYTE))
-    memory = ffi.new("char[2]")
-    fields = {"dtype": lib.HBM_PACKED, "reduction": lib.HBM_USER, "count": 1, "entry_bytes": 1}
-    call = ffi.new("hbm_call *", fields | {"reduce": lib.hbm_user_reduces})
-    call.function = ffi.cast("uintptr_t", function)
-    inputs = ffi.new("const void *[2]", [memory, memory + 1])
-    status = lib.hbm_fold(call, inputs, 2, memory)
-    assert status == lib.HBM_INTERRUPTED
-    assert isinstance(parent._state.error(status), KeyboardInterrupt)
-
-
-@promise
 def an_interrupted_call_is_an_error_elsewhere_and_leaves_memory_alone() -> None:
     def fail(comm: Communicator, call: Callable[[], object]) -> None:
         if RANK == 0:
             with ctrl_c():
                 call()
         else:
-            WORLD.recv(source=0)
+            be_late()
             with refused((PeerError, CallMismatch)):
                 call()
                 comm.Barrier()
@@ -164,7 +151,7 @@ def a_rank_that_left_leaves_memory_alone() -> None:
     def fail(comm: Communicator, call: Callable[[], object]) -> None:
         if RANK:
             time.sleep(A_WHILE / 2)
-            comm._abandon()
+            give_up(comm)
             with refused(PeerError):
                 call()
         else:
@@ -173,56 +160,6 @@ def a_rank_that_left_leaves_memory_alone() -> None:
                 comm.Barrier()
 
     after_the_failure(fail)
-
-
-def be_late() -> None:
-    """Rank 1 goes on once rank 0 has been interrupted."""
-    if RANK:
-        WORLD.recv(source=0)
-
-
-def sums() -> Iterator[tuple[Any, Any]]:
-    """Sums in flight, nonblocking and persistent, and where they will be 3; rank 1 is late."""
-    for count in (SHORT, LONG):
-        for make in (parent.empty, np.empty):
-            x, y = make(count, "float32"), make(count, "float32")
-            x[:], y[:] = RANK + 1, -1
-            plan = parent.Allreduce_init(x, y)
-            be_late()
-            yield parent.Iallreduce(x, y), y
-            y[:] = -1
-            be_late()
-            plan.Start()
-            yield plan, y
-
-
-@promise
-def a_wait_that_was_interrupted_can_be_done_again() -> None:
-    for request, y in sums():
-        if RANK == 0:
-            with ctrl_c():
-                request.Wait()
-        request.Wait()
-        assert (y == 3).all()
-        request.Wait()
-        WORLD.Barrier()
-
-
-@promise
-def a_signal_right_after_the_wait_is_harmless() -> None:
-    """The core has returned, Python has not noted it: the number is used a second time."""
-    x, y = np.ones(LONG), np.zeros(LONG)
-    first = parent.Iallreduce(x, y)
-    number = first._operation
-    if number:  # else complete at once
-        while lib.hbm_test_once(number, id(first)) == lib.HBM_PENDING:
-            pass
-    second = parent.Iallreduce(x, z := np.zeros(LONG))  # in the memory of the first
-    first.Wait()
-    assert (y == 2).all()
-    assert first.Test()
-    second.Wait()
-    assert (z == 2).all()
 
 
 def in_flight(comm: Communicator) -> list[Any]:
@@ -273,7 +210,7 @@ def a_rank_that_only_polls_learns_of_a_loss() -> None:
             comm = parent.Dup()
             if RANK:
                 time.sleep(A_WHILE)
-                comm._abandon()
+                give_up(comm)
             else:
                 began = time.monotonic()
                 with refused((PeerError, MPI.Exception)):
@@ -281,6 +218,27 @@ def a_rank_that_only_polls_learns_of_a_loss() -> None:
                 assert time.monotonic() - began < 2.0
             comm.Free()
             WORLD.Barrier()
+
+
+@promise
+def an_interrupt_around_a_function_of_the_program_is_kept() -> None:
+    """A signal may arrive before that function is entered, or after it has returned.
+
+    The last promise: the next call that is interrupted would raise what is kept.
+    """
+
+    class Interrupted:
+        def Reduce_local(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+    function = ffi.new_handle((Interrupted(), MPI.BYTE))
+    memory = ffi.new("char[2]")
+    fields = {"dtype": lib.HBM_PACKED, "reduction": lib.HBM_USER, "count": 1, "entry_bytes": 1}
+    call = ffi.new("hbm_call *", fields | {"reduce": lib.hbm_user_reduces})
+    call.function = ffi.cast("uintptr_t", function)
+    inputs = ffi.new("const void *[2]", [memory, memory + 1])
+    status = lib.hbm_fold(call, inputs, 2, memory)
+    assert status == lib.HBM_INTERRUPTED
 
 
 if __name__ == "__main__":

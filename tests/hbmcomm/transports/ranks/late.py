@@ -12,6 +12,7 @@ os.environ["HBMCOMM_TIMEOUT"] = "1"
 from mpi4py import MPI
 
 import hbmcomm
+from tests.hbmcomm.ranks.refusal import give_up
 
 WORLD = MPI.COMM_WORLD
 
@@ -31,4 +32,4 @@ except hbmcomm.PeerError as error:
     assert interrupted or (other and other[1] == str(WORLD.rank) != other[2]), error
     print("named the rank", flush=True)
 for comm in pair:
-    comm._abandon()
+    give_up(comm)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from promising import keep, promise, until
 
 from hbmcomm import Communicator
+from tests.hbmcomm.ranks.promising import keep, promise, until
 
 WORLD = MPI.COMM_WORLD
 MANY = int(os.environ.get("HBMCOMM_TEST_MANY", "130"))
@@ -68,37 +68,6 @@ def the_first_of_many_completes_in_another_wait() -> None:
         rest = [comm.Iallreduce(x, y[i]) for i, comm in enumerate(comms[1:], 1)]
     MPI.Request.Waitall(rest)
     assert (y == 2).all()
-
-
-@promise
-def a_wait_ends_where_another_thread_has_dropped_its_operation() -> None:
-    """Starting a call drops operations that MPI has completed. Another thread may do so between the
-    end of a wait in the core and its return to Python."""
-    from hbmcomm.transports import requests
-
-    later, wait = [], requests._wait
-
-    def wait_beside_another_thread(operation: int, request: int) -> int:
-        status: int = wait(operation, request)
-        requests._most = 0
-        later.append(comms[1].Ibarrier())
-        return status
-
-    if WORLD.rank == 0:
-        first = comms[0].Ibarrier()
-        WORLD.send(None, 1, GO)
-        requests._wait = wait_beside_another_thread
-        try:
-            first.Wait()
-        finally:
-            requests._wait = wait
-        WORLD.send(None, 1, DONE)
-    else:
-        WORLD.recv(source=0, tag=GO)
-        comms[0].Ibarrier().Wait()
-        WORLD.recv(source=0, tag=DONE)
-        later.append(comms[1].Ibarrier())
-    later[0].Wait()
 
 
 @promise

@@ -1,4 +1,4 @@
-"""Ways to call a collective that is a method in C: by position, by name, through what holds it.
+"""Rank program: a method in C is called by position, by name and through what holds it.
 
 No call keeps or loses a reference, whether the core does it, Python does, or nobody.
 """
@@ -15,20 +15,26 @@ from mpi4py import MPI
 from hbmcomm import Communicator
 from hbmcomm.transports.native import OPERATIONS
 from hbmcomm.transports.requests import Request
+from tests.hbmcomm.ranks.promising import keep, promise
 
 TIMES = 200
 
+direct = Communicator(MPI.COMM_WORLD, "regular", "direct")
+own = Communicator(MPI.COMM_SELF, "regular", "direct")
 
-class Doubled(type(Communicator(MPI.COMM_SELF, "regular", "direct"))):  # type: ignore[misc]
+
+class Doubled(type(own)):  # type: ignore[misc]
     def Allreduce(self, *arguments: Any, **named: Any) -> None:
         super().Allreduce(*arguments, **named)
         arguments[1][...] *= 2
 
 
-def all_ways(comm: Any) -> None:
+@promise
+def every_way_to_call_a_method_in_c_is_one() -> None:
+    comm: Any = direct
     size, one, summed = comm.size, np.full(3, comm.rank + 1.0), np.zeros(3)
     total, most = size * (size + 1) / 2, float(size)
-    direct, names = type(comm), {"".join(("send", "buf")): one, "".join(("recv", "buf")): summed}
+    kind, names = type(comm), {"".join(("send", "buf")): one, "".join(("recv", "buf")): summed}
     bound = comm.Allreduce
     ways: list[tuple[Callable[[], object], float]] = [
         (lambda: comm.Allreduce(one, summed), total),
@@ -36,10 +42,10 @@ def all_ways(comm: Any) -> None:
         (lambda: comm.Allreduce(one, op=MPI.MAX, recvbuf=summed), most),
         (lambda: comm.Allreduce(**names), total),
         (lambda: comm.Allreduce(**names, op=MPI.MAX), most),
-        (lambda: direct.Allreduce(comm, one, summed), total),
-        (lambda: direct.Allreduce(self=comm, sendbuf=one, recvbuf=summed), total),
-        (lambda: direct.Allreduce.__call__(comm, one, summed, op=MPI.MAX), most),
-        (lambda: direct.Allreduce.__get__(comm, direct)(one, summed), total),
+        (lambda: kind.Allreduce(comm, one, summed), total),
+        (lambda: kind.Allreduce(self=comm, sendbuf=one, recvbuf=summed), total),
+        (lambda: kind.Allreduce.__call__(comm, one, summed, op=MPI.MAX), most),
+        (lambda: kind.Allreduce.__get__(comm, kind)(one, summed), total),
         (lambda: bound(one, recvbuf=summed), total),
         (lambda: functools.partial(bound, one)(summed, MPI.MAX), most),
         (lambda: Doubled.Allreduce(comm, one, summed), total),
@@ -53,11 +59,13 @@ def all_ways(comm: Any) -> None:
             expected *= 2
             comm.__class__ = Doubled
         way()
-        comm.__class__ = direct
+        comm.__class__ = kind
         assert (summed == expected).all(), (number, summed, expected)
 
 
-def refusals(comm: Any) -> None:
+@promise
+def wrong_arguments_are_errors() -> None:
+    comm: Any = own
     one = np.zeros(1)
     wrong: dict[str, Callable[[], object]] = {
         "none": lambda: comm.Bcast(),
@@ -83,7 +91,9 @@ class Odd:
     _handle = "an address"
 
 
-def references(comm: Any) -> None:
+@promise
+def no_call_keeps_or_loses_a_reference() -> None:
+    comm: Any = own
     one, other, op, root = np.zeros(4), np.zeros(4), MPI.MAX, 10**9
     calls: list[Callable[[], object]] = [
         lambda: comm.Allreduce(one, other, op),
@@ -115,10 +125,11 @@ def refusal(call: Callable[[], object]) -> None:
     raise AssertionError("no error")
 
 
-def descriptions(comm: Any) -> None:
+@promise
+def methods_in_c_show_what_mpi4pys_show() -> None:
     for name in OPERATIONS:
         for method in (name, f"I{name.lower()}"):
-            ours, theirs = getattr(type(comm), method), getattr(MPI.Intracomm, method)
+            ours, theirs = getattr(type(direct), method), getattr(MPI.Intracomm, method)
             assert inspect.isroutine(ours), method
             assert inspect.signature(ours) == inspect.signature(theirs)
             assert ours.__name__ == method
@@ -127,13 +138,4 @@ def descriptions(comm: Any) -> None:
 
 
 if __name__ == "__main__":
-    direct = Communicator(MPI.COMM_WORLD, "regular", "direct")
-    own = Communicator(MPI.COMM_SELF, "regular", "direct")
-    all_ways(direct)
-    refusals(own)
-    references(direct if direct.size == 1 else own)
-    descriptions(direct)
-    direct.Barrier()
-    print("called in all ways", flush=True)
-    own.Free()
-    direct.Free()
+    keep()

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from promising import keep, promise
 
 from hbmcomm import Communicator, HbmcommError
 from hbmcomm.transports.mpi_progress import serves_requests
+from tests.hbmcomm.ranks.promising import keep, promise
 from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
@@ -20,7 +20,7 @@ SHORT, LONG = 1, 1 << 20  # of float32: 4 B and 4 MiB
 LATE, AT_ONCE = 0.3, 0.1  # seconds
 REFUSALS = (HbmcommError, MPI.Exception)
 
-comm, other = (Communicator(WORLD, "regular", "direct") for _ in range(2))
+comm = Communicator(WORLD, "regular", "direct")
 
 
 class Sum:
@@ -45,29 +45,6 @@ class Sum:
 
 def sums(of: Communicator = comm) -> list[Sum]:
     return [Sum(count, make, of) for count in (SHORT, LONG) for make in (comm.empty, np.empty)]
-
-
-@promise
-def start_barrier_wait_against_start_wait_barrier() -> None:
-    """The barrier on the plan's communicator, on another of ours, and on MPI's."""
-    for planned in sums():
-        for meeting in (comm.Barrier, other.Barrier, WORLD.Barrier) * 2:
-            planned.start()
-            for each in (meeting, planned.wait) if RANK == 0 else (planned.wait, meeting):
-                each()
-        planned.plan.Free()
-
-
-@promise
-def plans_of_two_communicators_complete_in_any_order() -> None:
-    pairs = list(zip(sums(comm), sums(other), strict=True))
-    for _ in range(3):
-        for pair in pairs:
-            for each in pair if RANK == 0 else reversed(pair):
-                each.start()
-        for pair in pairs:
-            for each in reversed(pair) if RANK == 0 else pair:
-                each.wait()
 
 
 @promise
@@ -110,17 +87,6 @@ def a_plan_keeps_its_buffers() -> None:
             del plan
             gc.collect()
             assert result() is None
-
-
-@promise
-def one_that_is_dropped_in_flight_completes_all_the_same() -> None:
-    planned = Sum(LONG, comm.empty)
-    planned.start()
-    y = planned.y
-    del planned
-    gc.collect()
-    comm.Barrier()
-    assert (y == 3).all()
 
 
 @promise

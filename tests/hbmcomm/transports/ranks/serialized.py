@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from promising import keep, promise, until
 
 from hbmcomm import Communicator, HbmcommError
 from hbmcomm.transports.native import lib
-from tests.hbmcomm.ranks.refusal import refused
+from tests.hbmcomm.ranks.promising import keep, promise, until
+from tests.hbmcomm.ranks.refusal import give_up, refused
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.rank
@@ -77,21 +77,6 @@ def what_one_thread_starts_another_completes() -> None:
 
 
 @promise
-def a_blocking_call_completes_what_another_thread_started() -> None:
-    for start, y in starts():
-        for meeting in (comm, WORLD):
-            y[:] = -1
-            request = on(0, start)
-            is_before = RANK == 0 and meeting is WORLD
-            if is_before:
-                on(1, request.Wait)
-            meeting.Barrier()
-            if not is_before:
-                on(1, request.Wait)
-            assert (y == 3).all()
-
-
-@promise
 def buffers_of_requests_that_a_thread_dropped_stay() -> None:
     """Rank 1 is late: its sums come into memory that rank 0 must not have given to others."""
     for make in (comm.empty, np.empty):
@@ -135,7 +120,7 @@ def every_thread_learns_of_a_lost_rank() -> None:
     for complete in COMPLETIONS.values():
         own = on(0, comm.Dup)
         if RANK:
-            on(1, own._abandon)
+            on(1, lambda own=own: give_up(own))
         else:
             request = on(0, lambda own=own: own.Iallreduce(np.ones(LONG), np.zeros(LONG)))
             with refused((HbmcommError, MPI.Exception)):

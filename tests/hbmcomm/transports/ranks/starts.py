@@ -1,4 +1,4 @@
-"""Rank program: signals in calls that start operations. For two ranks.
+"""Rank program: signals in calls that start operations, or wait for them. For two ranks.
 
 A handler's exception comes before the operation has started, or after the call: then the result is
 in a list that a function in C adds it to. So each rank knows whether it has started, and all ranks
@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from promising import keep, promise
 
 import hbmcomm
 from hbmcomm import Communicator
 from hbmcomm.transports.native import lib
 from hbmcomm.transports.requests import in_flight
+from tests.hbmcomm.ranks.promising import keep, promise
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size
@@ -60,7 +60,7 @@ def interrupted(*calls: Callable[[], Any]) -> list[Any]:
     return results
 
 
-def interrupted_at(number: int, start: Callable[[], Any]) -> tuple[list[Any], bool]:
+def interrupted_at(number: int, call: Callable[[], Any]) -> tuple[list[Any], bool]:
     """The same with an exception at an instruction of hbmcomm's, and whether it came so far."""
     results: list[Any] = []
     left = itertools.count(number, -1)
@@ -75,7 +75,7 @@ def interrupted_at(number: int, start: Callable[[], Any]) -> tuple[list[Any], bo
 
     sys.settrace(trace)
     try:
-        results.extend(map(operator.call, (start,)))
+        results.extend(map(operator.call, (call,)))
     except KeyboardInterrupt:
         return results, True
     finally:
@@ -161,6 +161,25 @@ def an_exception_at_any_instruction_of_a_start_comes_before_it() -> None:
                 beginning.complete(results)
                 if not WORLD.allreduce(came, MPI.LOR):
                     break
+    assert not lib.hbm_in_flight()
+
+
+@promise
+def an_exception_at_any_instruction_of_a_wait_leaves_an_operation_that_can_be_waited_for() -> None:
+    """Also where the core has returned and Python has not noted it: the number serves again."""
+    x, y, z = np.ones(LONG), np.zeros(LONG), np.zeros(LONG)
+    for comm in comms:
+        for number in itertools.count():
+            y[:] = z[:] = 0
+            first = comm.Iallreduce(x, y)
+            _, came = interrupted_at(number, first.Wait)
+            second = comm.Iallreduce(x, z)  # in the memory of the first, where that is complete
+            first.Wait()
+            assert (y == RANKS).all() and first.Test()
+            second.Wait()
+            assert (z == RANKS).all()
+            if not WORLD.allreduce(came, MPI.LOR):
+                break
     assert not lib.hbm_in_flight()
 
 

@@ -278,13 +278,3 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
     if a.dtype.char in "gFDG":
         return bool(np.array_equal(a, b))
     return np.ascontiguousarray(a).tobytes() == b.tobytes()
-
-
-def do(call: Call, comm: MPI.Intracomm, wanted: np.ndarray | None) -> str:
-    """Do a call and say what was wrong, "" for nothing."""
-    attempt = Attempt(call, comm)
-    try:
-        attempt.run()
-        return attempt.wrong(wanted)
-    finally:
-        attempt.free()

@@ -77,6 +77,9 @@ def complete(flights: list[Flight], rng: Generator, interrupter: Interrupter | N
             if way != "Wait" and rng.random() < 0.5:
                 flight.request.Wait()  # at once
             flight.land()
+    if way not in ("Wait", "Test"):
+        stay = [each for each in requests if each and not isinstance(each, MPI.Prequest)]
+        assert not stay, f"{way} leaves handles"
 
 
 def start(call: Callable[[], Any], rng: Generator, interrupter: Interrupter | None) -> Any:

@@ -125,6 +125,7 @@ class Part:
         for variable, value in self._tuning(rng).items():
             os.environ[variable] = value
         features = self.features - (OPERATIONS if rng.random() < 0.5 else {"interrupts"})
+        features -= set() if self.transport in OWN else {"interrupts"}  # MPI's calls go on waiting
         has_many = rng.random() < OFTEN and self.seed % 2 == 1
         features -= set() if has_many else {"many_in_flight"}
         is_handed = rng.random() < HANDED and "interrupts" not in features

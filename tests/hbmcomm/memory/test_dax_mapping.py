@@ -188,7 +188,7 @@ def test_ranks_that_see_different_devices_are_reported_so(device: DaxFile, tmp_p
 def test_what_lies_in_the_table_is_not_shown_as_an_owner(
     device: DaxFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owner_table, "_write", lambda address, data: None)  # as it is at first
+    monkeypatch.setattr(owner_table, "write", lambda address, data: None)  # as it is at first
     held = dax_mapping.map_device(device, 0, 1)
     held.claim_first()
     assert owner_table.owners(held.table) == {0: "a process that just began"}

@@ -2,7 +2,7 @@
 
 Every rank computes them with NumPy from all ranks' seeds, for every size, dtype and place of the
 memory. Prints one "digest" line per rank, equal on all ranks and in every run.
-Usage: direct_same_bits.py TRANSPORT
+Usage: same_bits.py TRANSPORT
 """
 
 import functools
