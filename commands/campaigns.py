@@ -55,7 +55,6 @@ class Choices:
     def experiment(self) -> Experiment:
         """The experiment, restricted."""
         given = self.flags
-        alike = ("profiles", "layouts", "kinds", "ranks", "sizes", "external", "launcher")
         return spec.restrict(
             spec.load(given["experiment"] or "quick"),
             operations=given["ops"],
@@ -64,7 +63,13 @@ class Choices:
             blocks=whole_number("blocks", given["blocks"], 1),
             nodes=whole_number("nodes", given["nodes"], 1),
             emulate_hbw=self.emulate_hbw,
-            **{flag: given[flag] for flag in alike},
+            profiles=given["profiles"],
+            layouts=given["layouts"],
+            kinds=given["kinds"],
+            ranks=given["ranks"],
+            sizes=given["sizes"],
+            external=given["external"],
+            launcher=given["launcher"],
         )
 
     def request(self, folder: Path, site: str = "") -> Request:

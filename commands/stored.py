@@ -86,9 +86,7 @@ def archive(results: str | None, out: str, data_only: bool) -> None:
         if data_only:
             return
         with stages.stage("figures"):
-            # a bench has no page
-            made = draw_and_report if (stored / "campaign.json").is_file() else draw
-            made(stored, figures)
+            draw_and_report(stored, figures)
 
     with stages.stage("archive", spinner=False):
         digest = archives.archive(folder, drawn, target, stages.say)

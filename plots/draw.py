@@ -4,55 +4,24 @@ The same folder gives the same bytes, whatever the locale, the working directory
 """
 
 import io
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.cost_evaluation import Evaluation
-from experiments.analysis.findings import Findings, find
-from experiments.analysis.reading import Campaign, load
+from experiments.analysis.reading import load
 from experiments.model.errors import ExperimentsError
-from experiments.model.experiment import MPIS_ARE_ARMS
 from experiments.processes.files import whole_file
+from plots.contents import drawings, is_bench, tables
 from plots.figures import what_if
-from plots.figures.baselines import baselines
-from plots.figures.bench import contest
-from plots.figures.chain import chain
-from plots.figures.container import container
-from plots.figures.drift import drift
 from plots.figures.fitted import fitted
 from plots.figures.hosts import more_hosts
-from plots.figures.map import placement_map
-from plots.figures.placement import placement
-from plots.figures.speedup import speedup
-from plots.figures.systems import others, systems
-from plots.figures.times import times
-from plots.figures.wires import wires
-from plots.figures.workloads import workloads
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.style import style
-from plots.tables.results import tables
-from plots.tables.table import Table, csv, latex
+from plots.tables.table import Table
 
 FORMATS = ("pdf", "svg", "png")
-
-Figures = Mapping[str, Callable[[Findings], Sequence[Drawing | Skipped]]]
-TIMED: Figures = {
-    "workloads": workloads,
-    "others": others,
-    "times": times,
-    "speedup": speedup,
-    "placement": placement,
-    "systems": systems,
-    "wires": wires,
-    "baselines": baselines,
-}
-"""By topic, with which the names of its figures begin."""
-
-MAPS: Figures = {"placement-map": placement_map}
-COSTS: Figures = {"chain": chain, "container": container, "drift": drift}
-TOPICS = (*TIMED, *MAPS, *COSTS)
 
 
 class PlotsError(ExperimentsError):
@@ -73,20 +42,21 @@ def draw(results: Path, out: Path, formats: Sequence[str] = FORMATS) -> list[Pat
     for name in formats:
         if name not in FORMATS:
             raise PlotsError(f"unknown format {name!r}; name one of {', '.join(FORMATS)}")
-    campaign = load(results)
-    if campaign.experiment.launches.arms == MPIS_ARE_ARMS:
-        return write_drawings(contest_drawings(campaign, printed=True), out, formats)
-    found = find(campaign)
-    written = write_drawings(drawings(found, printed=True), out, formats)
-    return written + write_tables(tables(found), out)
+    return draw_campaign(load(results), out, formats)
+
+
+def draw_campaign(campaign: Campaign, out: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """The files that draw() writes, of a campaign that is read already."""
+    written = write_drawings(drawings(campaign, printed=True), out, formats)
+    return written + ([] if is_bench(campaign) else write_tables(tables(campaign), out))
 
 
 def write_tables(made: Sequence[Table], out: Path) -> list[Path]:
     """Tables as .csv and .tex."""
     return [
-        write(out / f"{table.name}.{form}", encoded(table).encode())
+        write(out / f"{table.name}.{form}", text.encode())
         for table in made
-        for form, encoded in (("csv", csv), ("tex", latex))
+        for form, text in (("csv", table.csv()), ("tex", table.latex()))
     ]
 
 
@@ -122,12 +92,6 @@ def model_drawings(
     return drawn
 
 
-def contest_drawings(bench: Campaign, *, printed: bool = False) -> list[Drawing | Skipped]:
-    """Every figure of a bench."""
-    with style(printed=printed):
-        return contest(bench)
-
-
 def write_drawings(
     drawn: Sequence[Drawing | Skipped], out: Path, formats: Sequence[str] = FORMATS
 ) -> list[Path]:
@@ -139,34 +103,6 @@ def write_drawings(
         text = f"{drawing.printed_caption}\n"
         written.append(write(out / f"{drawing.name}.caption.txt", text.encode()))
     return written
-
-
-def drawings(
-    found: Findings, *, printed: bool = False, topics: Container[str] = TOPICS
-) -> list[Drawing | Skipped]:
-    """Every figure, in the paper's order; those that the campaign cannot fill say why.
-
-    Of an emulated machine the map comes first, which alone is real; the words of all say so.
-
-    Args:
-        topics: those of TOPICS whose figures are wanted.
-    """
-    with style(printed=printed):
-        timed, maps, costs = (
-            [each for name, drawn in group.items() if name in topics for each in drawn(found)]
-            for group in (TIMED, MAPS, COSTS)
-        )
-    if not found.machine:
-        return [*timed, *maps, *costs]
-    warning = found.machine
-    return [
-        replace(
-            each, caption=f"{warning} {each.caption}", description=f"{warning} {each.description}"
-        )
-        if isinstance(each, Drawing)
-        else each
-        for each in (*maps, *timed, *costs)
-    ]
 
 
 def encode(drawing: Drawing, form: str) -> bytes:

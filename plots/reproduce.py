@@ -8,7 +8,7 @@ import json
 import re
 import tarfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from experiments.model.quantities import NOTHING
 from experiments.results.local_names import Replacing
 from plots.html.report import command
 from plots.tables import stored_bench
+from plots.tables.table import markdown
 
 DATA = Path("docs/data")
 PAGE = Path("docs/reproduce.md")
@@ -63,7 +64,7 @@ def shown(root: Path) -> Iterator[Shown]:
 
 def places(root: Path) -> str:
     """A Markdown table: where a page shows what, and of which archive."""
-    return _table(
+    return markdown(
         ["page", "section", "shows", "archive"],
         (
             [_link(each.page), each.heading, each.what, f"[{each.archive}](#{each.archive})"]
@@ -139,7 +140,7 @@ def _machine(facts: Mapping[str, str]) -> str:
 
 def unstored(root: Path) -> str:
     """A Markdown table of what pages say to have no archive."""
-    return _table(
+    return markdown(
         ["page", "numbers without an archive"],
         (
             [_link(page.relative_to(root)), " ".join(text.split()).rstrip(".")]
@@ -147,11 +148,6 @@ def unstored(root: Path) -> str:
             for text in _UNSTORED.findall(page.read_text(encoding="utf-8"))
         ),
     )
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _link(page: Path) -> str:

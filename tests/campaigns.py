@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.analysis.findings import Findings, from_cells
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.reading import COLUMNS
 from experiments.baselines.launches import COUNTERPARTS, measures
 from experiments.catalogue import spec
@@ -117,14 +117,44 @@ def make_cells(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def find(*, missing: dict[str, str] | None = None, blocks: int = 6, **levels: Any) -> Findings:
-    """Findings of the model with these levels, the caller's own."""
+def of_cells(
+    cells: pd.DataFrame, blocks: int = 6, missing: dict[str, str] | None = None
+) -> Campaign:
+    """A campaign with these launch medians; `missing` is what it asked for and has not."""
+    asked = spec.load("quick")
+    none = cells.head(0)
+    campaign = Campaign(
+        Path(),
+        "quick",
+        replace(asked, launches=replace(asked.launches, blocks=blocks)),
+        {"containers": {}, "reference_files": {}},
+        [],
+        *(cells, none, none),
+        [],
+    )
+    return changed(campaign, unmeasured=missing or {})
+
+
+def changed(campaign: Campaign, **attributes: Any) -> Campaign:
+    """The campaign with these attributes; tables that it has already stay as they are."""
+    other = copy.copy(campaign)
+    vars(other).update(attributes)
+    return other
+
+
+def find(*, missing: dict[str, str] | None = None, blocks: int = 6, **levels: Any) -> Campaign:
+    """A campaign of the model with these levels, the caller's own."""
     return copy.deepcopy(_found(tuple((missing or {}).items()), blocks, **levels))
 
 
 @functools.cache
-def _found(missing: tuple[tuple[str, str], ...], blocks: int, **levels: Any) -> Findings:
-    return from_cells(make_cells(blocks=blocks, **levels), blocks=blocks, missing=dict(missing))
+def _found(missing: tuple[tuple[str, str], ...], blocks: int, **levels: Any) -> Campaign:
+    """With every table, so that each is computed once for all tests."""
+    campaign = of_cells(make_cells(blocks=blocks, **levels), blocks, dict(missing))
+    for name, value in vars(Campaign).items():
+        if isinstance(value, functools.cached_property):
+            getattr(campaign, name)
+    return campaign
 
 
 def write_campaign(

@@ -6,10 +6,9 @@ from itertools import chain, cycle, islice, product
 from typing import Any
 
 from experiments.catalogue import spec
-from experiments.model.arms import HARNESS, named
+from experiments.model.arms import named
 from experiments.model.environment import BARE_HOST
-from experiments.model.experiment import Measurement
-from experiments.model.launch import Cell, Launch
+from experiments.model.launch import HARNESS, Cell, Launch, Measurement
 
 LAUNCH = Launch(
     *("test", 0, "host", BARE_HOST, "", "", HARNESS, "openmpi"),

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.ratios import Floors, floors
-from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import FACTORS, median_interval, unpaired_ratio, verdict
 from experiments.model.arms import HOST, TWIN
 from experiments.results import recorded

@@ -4,6 +4,7 @@ Knows what every launch recorded, and the plain copies that every launch timed.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,32 +12,55 @@ import pandas as pd
 
 from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.ratios import floors, paired_ratio
+from experiments.analysis.selection import container_arms
+from experiments.model.arms import HOST
 from experiments.model.environment import DOCKER
 from experiments.results.formats import FRESH, SHARED
 
 UNPACKED = "the image was unpacked for it"
 
 
-def interpreters(launches: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """{environment: version of Python} where they differ; else empty.
+@dataclass(frozen=True)
+class Confounders:
+    """What differs between arms beside the container.
 
-    Another Python takes another time around every operation.
+    Attributes:
+        interpreters: {environment: version of Python} where they differ; else empty. Another Python
+            takes another time around every operation.
+        other_files: {environment: why its files are other inodes than those in Docker}.
+        own_files: {MPI: why launches of the reference have no fresh copies of their files}.
+        straying_copies: a row for each arm in which plain copies take another time than on the
+            host: the copy that strays furthest, as paired_ratio() has it, with `arm`, and
+            `straying` and `copies`: how many of the arm's copies stray, and how many there are.
     """
+
+    interpreters: Mapping[str, str] = field(default_factory=dict)
+    other_files: Mapping[str, str] = field(default_factory=dict)
+    own_files: Mapping[str, str] = field(default_factory=dict)
+    straying_copies: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+
+def confounders(
+    launches: Iterable[Mapping[str, Any]], header: Mapping[str, Any], controls: pd.DataFrame
+) -> Confounders:
+    """Those of a campaign; arguments as its attributes."""
     versions = {
         launch["launch"]["environment"]: flatten(launch["environment"]).get("versions.python", "")
         for launch in launches
     }
-    return versions if len(set(versions.values())) > 1 else {}
+    references = header["reference_files"]
+    return Confounders(
+        versions if len(set(versions.values())) > 1 else {},
+        _other_files(header["containers"]),
+        {mpi: reason for mpi, reason in references.items() if reason != FRESH},
+        _straying_copies(controls),
+    )
 
 
-def other_files(header: Mapping[str, Any]) -> dict[str, str]:
-    """{environment: why its files are other inodes than those of Docker's containers}.
-
-    Args:
-        header: campaign.json; of older versions, which unpacked the image for every other arm.
-    """
+def _other_files(containers: Mapping[str, Any]) -> dict[str, str]:
+    """Why environments have other files; older versions unpacked the image for all but Docker."""
     reasons = {}
-    for environment, images in header["containers"].items():
+    for environment, images in containers.items():
         for image in images.values():
             reason = image.get("files", SHARED if environment == DOCKER.kind else UNPACKED)
             if reason != SHARED:
@@ -44,34 +68,20 @@ def other_files(header: Mapping[str, Any]) -> dict[str, str]:
     return reasons
 
 
-def own_files(header: Mapping[str, Any]) -> dict[str, str]:
-    """{MPI: why launches of the reference have no fresh copies of their files}."""
-    reasons = header["reference_files"]
-    return {mpi: reason for mpi, reason in reasons.items() if reason != FRESH}
-
-
-def straying_copies(controls: pd.DataFrame, arms: Iterable[str], baseline: str) -> pd.DataFrame:
-    """The arms with a copy that strays further than any copy of the A/A pair.
+def _straying_copies(controls: pd.DataFrame) -> pd.DataFrame:
+    """The container arms with a copy that strays further than any copy of the A/A pair.
 
     Where the blocks suffice for an interval, it must exclude 1.
-
-    Args:
-        controls: launch medians of plain copies, as Campaign.controls.
-        arms: the arms to compare with the baseline arm.
-
-    Returns:
-        A row for each: the copy that strays furthest, as paired_ratio() has it, with `arm`, and
-        `straying` and `copies`: how many of the arm's copies stray, and how many there are.
     """
     floor = max((stray for *_, stray in floors(controls).strays), default=0.0)
-    found = []
-    for arm in arms:
-        ratios = paired_ratio(controls, "arm", arm, baseline)
+    rows = []
+    for arm in container_arms(controls):
+        ratios = paired_ratio(controls, "arm", arm, HOST)
         with_interval = ratios.dropna(subset=["low", "high"])
         ratios = ratios if with_interval.empty else with_interval
         strays = np.abs(ratios["ratio"].to_numpy(dtype=float) - 1) > floor
         straying = ratios.loc[strays & ~((ratios["low"] <= 1) & (ratios["high"] >= 1))]
         if not straying.empty:
             worst = straying.loc[[np.log(straying["ratio"].astype(float)).abs().idxmax()]]
-            found.append(worst.assign(arm=arm, straying=len(straying), copies=len(ratios)))
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+            rows.append(worst.assign(arm=arm, straying=len(straying), copies=len(ratios)))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.analysis.reading import Campaign
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.selection import in_order, rows, usual
 from experiments.model.arms import TWIN
 from experiments.model.contender_names import PLAIN

@@ -6,9 +6,9 @@ the speed of all. A parameter of 1 for bytes means that they take as long as the
 
 import pandas as pd
 
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.cost_cells import KEYS, LATENCY, CannotModel, Measured
 from experiments.analysis.cost_evaluation import Evaluation
-from experiments.analysis.reading import Campaign
 from experiments.model.arms import TWIN
 from experiments.model.environment import EnvironmentId
 from experiments.model.lower_bound import least_wire_seconds

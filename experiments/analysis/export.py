@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 import pandas as pd
 
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.metadata_diff import flatten
-from experiments.analysis.reading import Campaign
 from experiments.analysis.statistics import FACTORS
 from experiments.model.contender_names import PLAIN
 from experiments.model.errors import ExperimentsError

@@ -4,9 +4,9 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.cost_cells import DIRECT, MPI
 from experiments.analysis.cost_evaluation import Evaluation
-from experiments.analysis.reading import Campaign
 from experiments.analysis.selection import rows
 from experiments.implementations import step_plan
 from experiments.model.workloads import AFTERWARDS, MODELLED, MPI_LAYERWISE

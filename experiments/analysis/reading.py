@@ -4,7 +4,6 @@ store.py knows how they are stored.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.statistics import FACTORS, median_interval
 from experiments.analysis.validity_warnings import cautions, conditions
 from experiments.model.arms import ALONE
 from experiments.model.contender_names import NO_TRANSPORT
 from experiments.model.environment import EnvironmentId
-from experiments.model.experiment import PRIVATE, Experiment
+from experiments.model.errors import SpecError
+from experiments.model.experiment import Experiment
+from experiments.model.launch import PRIVATE
 from experiments.model.lower_bound import COPY, least_seconds, least_wire_seconds, wire_bytes
 from experiments.model.quantities import parse_rate
 from experiments.model.workloads import COMPUTING, WORKLOADS
-from experiments.results import recorded, store, stored
+from experiments.results import recorded, store
 
 # frames are searched row by row, which takes pyarrow's strings twice as long
 pd.options.mode.string_storage = "python"
@@ -54,40 +56,6 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Campaign:
-    """A results folder, read.
-
-    Attributes:
-        header: campaign.json.
-        launches: each finished launch's JSON, in the order of the file names.
-        cells: one row per launch and cell; COLUMNS; times in seconds, bytes per rank. `turns` are
-            the medians of its turns, `company` the launches that it took them with; `barrier` is
-            what each interval began with, "" where that is not stored; `skew_s` is the median time
-            from the first rank's begin to the last one's, NaN where none is stored; `bound_s` is
-            the least time of a collective, and the computation alone of a workload; `wire_s` is
-            the least time on links of a known rate, and `carried` the bytes of the busiest link
-            over the least that it can carry, both NaN where ranks are on one host; `contest`
-            numbers the cells of a launch that took turns with each other.
-        alone: the same of the reference arm's launch without company, of which `cells` has nothing;
-            empty where a campaign has none.
-        controls: the same of plain copies: each rank copies its own buffer, no MPI takes part.
-        warnings: one sentence each; what a reader must know before believing a figure.
-        conditions: those that a reader must know beside any ratio.
-    """
-
-    folder: Path
-    name: str
-    experiment: Experiment
-    header: dict[str, Any]
-    launches: list[dict[str, Any]]
-    cells: pd.DataFrame
-    controls: pd.DataFrame
-    alone: pd.DataFrame
-    warnings: list[str]
-    conditions: tuple[str, ...] = ()
-
-
 def load(folder: str | Path) -> Campaign:
     """Read a results folder.
 
@@ -97,7 +65,7 @@ def load(folder: str | Path) -> Campaign:
     """
     folder = Path(folder)
     header = store.read_header(folder)
-    experiment = stored.experiment(header["experiment"], str(folder / "campaign.json"))
+    experiment = _experiment(header, folder / "campaign.json")
     names = sorted(store.finished(folder))
     if not names:
         raise store.ResultsError(
@@ -134,6 +102,16 @@ def load(folder: str | Path) -> Campaign:
         cautions(header, launches, cells, store.failed(folder)),
         tuple(conditions(launches, cells)),
     )
+
+
+def _experiment(header: Mapping[str, Any], path: Path) -> Experiment:
+    try:
+        return Experiment.from_dict(header["experiment"], str(path), stored=True)
+    except SpecError as error:
+        raise store.ResultsError(
+            f"{error}: the file is damaged; take it from its archive again, or measure again into "
+            "another --out"
+        ) from error
 
 
 def _renamed(launch: dict[str, Any]) -> dict[str, Any]:

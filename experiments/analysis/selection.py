@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.model.arms import arm_key
+from experiments.model.arms import arm_key, in_container
 
 
 def usual(frame: pd.DataFrame, *factors: str) -> pd.DataFrame:
@@ -29,6 +29,11 @@ def at(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
     for factor, level in wanted.items():
         frame = frame if frame.empty else frame[frame[factor] == level]
     return frame
+
+
+def container_arms(cells: pd.DataFrame) -> list[str]:
+    """The arms that ran in a container, in the order in which figures show them."""
+    return sorted(filter(in_container, set(cells["arm"])), key=arm_key)
 
 
 def of_first_arm(frame: pd.DataFrame) -> pd.DataFrame:

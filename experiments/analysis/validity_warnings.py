@@ -9,14 +9,17 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.analysis import disturbed, left_out
+from experiments.analysis import disturbed
 from experiments.analysis.disturbed import Launches
 from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.statistics import CLAIM_BLOCKS, CONTAINER, FACTORS, least_p
 from experiments.baselines.launches import COUNTERPART
+from experiments.model.contender_names import CALLS, MPI_ITSELF
 from experiments.model.quantities import counted
 from experiments.results import recorded
 
+Call = tuple[str, str, str, str]
+"""The contender, the form and the operation, and what became of them."""
 MOST_AWAKE = 0.005  # of a CPU, that a rank may use while another launch is being measured
 
 
@@ -41,7 +44,7 @@ def cautions(
         *_emulated_machine(launches),
         *_emulated(cells),
         *_skipped(launches),
-        *left_out.notes(launches.values()),
+        *left_out(launches.values()),
         *_other_files(launches),
         *_elsewhere(launches),
         *_moved(launches),
@@ -123,6 +126,36 @@ def _skipped(launches: Launches) -> Iterator[str]:
     for _, cells in sorted(found.items()):
         arms = ", ".join(sorted({arm for arm, _ in cells}))
         yield f"{len(cells)} cells of {arms} were not measured: {cells[0][1]}"
+
+
+def left_out(launches: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """What contenders left out or did wrong where MPIs are the arms.
+
+    Args:
+        launches: as results.read_launch() gives them.
+    """
+    wrong: dict[Call, set[int]] = defaultdict(set)
+    failed: dict[Call, set[int]] = defaultdict(set)
+    for launch in launches:
+        asked = launch.get("launch", {})
+        for cell in launch["cells"]:
+            if "wrong" in cell:
+                call = _call(asked["arm"], cell, "left wrong data, not counted")
+                wrong[call].add(cell["bytes"])
+        for each in asked.get("without", ()):
+            where = f"{asked['arm']}, {asked['ranks']} ranks"
+            call = _call(where, each, f"left out once it failed: {each['why']}")
+            failed[call].add(-1 if each["bytes"] is None else each["bytes"])
+    for (who, form, operation, outcome), sizes in [*sorted(wrong.items()), *sorted(failed.items())]:
+        sized = f"{', '.join(f'{size:,}' for size in sorted(sizes))} bytes"
+        what = "any size" if -1 in sizes else sized
+        yield f"{who}: {form} {CALLS[operation]} of {what} {outcome}"
+
+
+def _call(where: str, cell: Mapping[str, Any], outcome: str) -> Call:
+    name = cell["transport"]
+    who = where if name == MPI_ITSELF else f"{name} beside {where}"
+    return who, cell["form"], cell["operation"], outcome
 
 
 def _other_files(launches: Launches) -> Iterator[str]:

@@ -18,14 +18,12 @@ PMI = {"openmpi": "pmix", "mpich": "pmi2", "impi": "pmi2"}
 
 TIME = r"^([0-9]+(-[0-9]+)?(:[0-9]{2}){0,2})?$"
 
-Lines = Annotated[tuple[Line, ...], Field(description="a list of lines")]
+Lines = Annotated[tuple[Line, ...], Field(title="a list of lines")]
 Folder = Annotated[
-    str, Field(strict=True, pattern=r"^(/.*)?$", description="an absolute path, alike on all nodes")
+    str, Field(strict=True, pattern=r"^(/.*)?$", title="an absolute path, alike on all nodes")
 ]
-Table = Annotated[dict[str, str], Field(description='a table: { NAME = "value" }')]
-Word = Annotated[
-    str, Field(strict=True, pattern=r"^( |[^\pC\pZ])*$", description="as sbatch takes it")
-]
+Table = Annotated[dict[str, str], Field(title='a table: { NAME = "value" }')]
+Word = Annotated[str, Field(strict=True, pattern=r"^( |[^\pC\pZ])*$", title="as sbatch takes it")]
 
 
 def _for(*known: str) -> AfterValidator:
@@ -65,7 +63,7 @@ class Site(Form):
     constraint: Word = ""
     qos: Word = ""
     time: Annotated[
-        str, Field(strict=True, pattern=TIME, description="minutes, or HOURS:MINUTES:SECONDS")
+        str, Field(strict=True, pattern=TIME, title="minutes, or HOURS:MINUTES:SECONDS")
     ] = ""
     nodes: Count = 1
     exclusive: Flag = True

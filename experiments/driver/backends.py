@@ -22,6 +22,7 @@ from experiments.emulation.emulated_hosts import Hosts
 from experiments.model.environment import BARE_HOST, DOCKER, PODMAN, EnvironmentId
 from experiments.model.errors import ExperimentsError, Missing
 from experiments.model.experiment import Experiment
+from experiments.model.launch import EXTERNAL_MPI
 from experiments.processes import executables
 from experiments.provision import (
     engine,
@@ -86,6 +87,9 @@ class Backends:
             environments=left(asked.environments) or (BARE_HOST,),
             mpis=left(asked.mpis),
             tuned=left(asked.tuned),
+            external=tuple(
+                name for name in asked.external if EXTERNAL_MPI.get(name) not in self.missing
+            ),
         )
         return replace(experiment, launches=launches)
 

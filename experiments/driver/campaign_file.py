@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import hbmcomm
-from experiments.catalogue import spec
 from experiments.cluster import sites
 from experiments.console.output import printable
 from experiments.emulation import description
-from experiments.machine import facts
+from experiments.machine import binding, facts
 from experiments.model.checkout import OTHER_BUILDS
 from experiments.model.contender_names import OTHER_PACKAGE
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment
-from experiments.model.launch import Block, Launch
+from experiments.model.launch import PACKED, Block, Launch
+from experiments.model.trials import Place, trials
 from experiments.processes import ownership
 from experiments.provision import base_image, image
 from experiments.results import store
@@ -126,30 +126,32 @@ class Campaign:
             "site": self.request.site,
             "python": self.request.python,
             **recorded,
-            **origin(),
+            "machine": facts.machine(),
+            "git": image.revision(),
+            "command": [printable(word) for word in sys.argv],  # as readers take it
+            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-
-
-def origin() -> dict[str, Any]:
-    """What a header records of the machine, the code and the command of a measurement."""
-    return {
-        "machine": facts.machine(),
-        "git": image.revision(),
-        "command": [printable(word) for word in sys.argv],  # as readers take it
-        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
-
-
-def drawn() -> int:
-    """A seed for a measurement that was given none."""
-    return random.SystemRandom().getrandbits(32)
 
 
 def make(experiment: Experiment, request: Request) -> Campaign:
     """A campaign that begins now."""
-    seed = drawn() if request.seed is None else request.seed
+    seed = random.SystemRandom().getrandbits(32) if request.seed is None else request.seed
+    if experiment.factors.thresholds:
+        ranks = experiment.launches.ranks[0]
+        planned = trials(hbmcomm.tuning(ranks), _place(ranks))
+        experiment = replace(experiment, factors=replace(experiment.factors, trials=planned))
     variables = _hbm_variables(experiment) | dict(request.variables)
     return Campaign(experiment, request, seed, f"{time.time_ns():x}", variables)
+
+
+def _place(ranks: int) -> Place:
+    """Where so many ranks are pinned."""
+    topology = hbmcomm.topology()
+    cpus = binding.cpus_by_node()
+    used = {binding.cpu_of(rank, PACKED, cpus) for rank in range(ranks)}
+    nodes = sum(1 for node in topology.nodes if used.intersection(node.cpus))
+    caches = sum(1 for each in topology.caches if each.node is None and used & set(each.cpus))
+    return Place(ranks, nodes, max(1, caches))
 
 
 def plan(experiment: Experiment, request: Request) -> Campaign:
@@ -175,7 +177,7 @@ def read(out: Path, **again: str) -> Campaign:
     for key, harmless in AGAIN.items():
         _refuse_unconfirmed(out, key, stored.get(key, harmless[0]), again.get(key, ""))
     _refuse_unknown(out, stored["variables"])
-    experiment = spec.from_dict(stored["experiment"], f"{out}/campaign.json")
+    experiment = Experiment.from_dict(stored["experiment"], f"{out}/campaign.json")
     places = {key: stored[key] for key in AGAIN if key in stored}
     begun = Request(out, **places)
     name, variables = stored.get("id", ""), stored["variables"]

@@ -16,7 +16,7 @@ import docker
 from experiments.analysis import metadata_diff, mpi_transport_log
 from experiments.environments.process import Command
 from experiments.jobs.execute import MachineGone, execute
-from experiments.jobs.failures import LaunchFailed, failed
+from experiments.jobs.failures import RESUME, LaunchFailed, failed
 from experiments.model.arms import is_reference
 from experiments.model.environment import (
     APPTAINER,
@@ -32,8 +32,6 @@ from experiments.processes import files as logs
 from experiments.provision import reference_files
 from experiments.results import store
 
-RESUME = "--resume goes on from here"
-"""What to do about a launch that failed, as an error message ends."""
 FOREIGN = (
     *(image_arm.kind for image_arm in (USERLAND, DOCKER, PODMAN, APPTAINER, CHARLIECLOUD)),
     f"{HOSTS}-{CHARLIECLOUD.kind}",
@@ -57,7 +55,6 @@ class LaunchContext:
         files: by MPI, what each launch of the reference gets fresh copies of.
         groups: the most operations that any interval has had so far, by ranks, operation and
             bytes. Later launches take as many: sides of a pair with other groups give no ratio.
-        advice: what to do about a launch that failed, as an error message ends.
     """
 
     folder: Path
@@ -66,7 +63,6 @@ class LaunchContext:
     clients: Mapping[EnvironmentId, docker.DockerClient] = field(default_factory=dict)
     gone: Mapping[EnvironmentId, Callable[[float], str]] = field(default_factory=dict)
     files: Mapping[str, Sequence[Path]] = field(default_factory=dict)
-    advice: str = RESUME
     groups: dict[tuple[int, str, int], int] = field(default_factory=dict)
 
     def group(self, ranks: int, cell: Cell, needed: int) -> int:
@@ -127,7 +123,7 @@ class LaunchContext:
         """The error for a launch of which a machine is gone."""
         return MachineGone(
             f"launch {launch.name} ran on a machine that is gone: {why}\n"
-            f"Finished launches are kept: {self.advice}"
+            f"Finished launches are kept: {RESUME}"
         )
 
 
@@ -162,13 +158,13 @@ def attended(
             context.check_presence(launch, idle)
             if idle > patience:
                 why = f"stood still for {patience:.0f} s"
-                kept = f"finished launches are kept: {context.advice}"
+                kept = f"finished launches are kept: {RESUME}"
                 raise LaunchFailed(f"launch {name} {why} and was ended; {kept}", why)
 
         command = context.prepare(launch, place)
         code = execute(command, log, context.clients.get(launch.environment), tick)
         if code:
-            raise failed(name, code, log, context.advice)
+            raise failed(name, code, log)
         add_chosen(place, log)
         yield place, command
         store.accept(context.folder, name, place)

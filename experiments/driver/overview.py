@@ -10,7 +10,8 @@ from experiments.catalogue import spec
 from experiments.driver import forecast
 from experiments.driver.forecast import Host
 from experiments.model.environment import EnvironmentId
-from experiments.model.experiment import SPREAD, Experiment, Launches
+from experiments.model.experiment import Experiment, Launches
+from experiments.model.launch import SPREAD
 from experiments.model.quantities import NOTHING
 from experiments.model.workloads import HOROVODS
 from experiments.schedule.blocks import schedule
@@ -24,7 +25,8 @@ class Overview:
 
     Attributes:
         arms: what is compared, with which MPIs where there are several, and how many ranks.
-        cells: of a launch: combinations of operation, transport, kind, size ...
+        cells: of a launch: combinations of operation, transport, kind, size ...; 0 where they
+            depend on the machine.
         seconds: of the whole campaign, about the most.
     """
 
@@ -38,7 +40,9 @@ class Overview:
 
     def row(self) -> tuple[str, ...]:
         """Its texts, in the order of HEAD."""
-        counts = (str(self.cells), str(self.launches), forecast.duration(self.seconds))
+        known = (str(self.cells), forecast.duration(self.seconds))
+        cells, time = known if self.cells else (NOTHING, NOTHING)
+        counts = (cells, str(self.launches), time)
         return (self.name, self.question, self.arms, *counts, self.needs)
 
 
@@ -56,7 +60,7 @@ def overview(experiment: Experiment, host: Host) -> Overview:
         experiment.name,
         experiment.question,
         "; ".join(_compared(asked)),
-        max(len(launch.cells) for launch in launches),
+        0 if experiment.factors.thresholds else max(len(launch.cells) for launch in launches),
         len(launches) * asked.blocks,
         forecast.seconds(launches, host) * asked.blocks,
         ", ".join(_needs(experiment)) or NOTHING,

@@ -14,7 +14,7 @@ from experiments.driver.launching import LaunchContext, add_chosen, log_of
 from experiments.jobs.channel import START_PATIENCE, Channel
 from experiments.jobs.containers import ContainerRefused
 from experiments.jobs.execute import running
-from experiments.jobs.failures import LaunchFailed, failed
+from experiments.jobs.failures import RESUME, LaunchFailed, failed
 from experiments.jobs.sockets import NodeLost
 from experiments.model.launch import Cell, Contest, Launch
 from experiments.model.mpi_settings import DEFAULT
@@ -94,7 +94,7 @@ class Member:
                     raise Lost(f"did not end within {END_PATIENCE:.0f} s")
                 time.sleep(POLL)
             if code:
-                raise failed(self.launch.name, code, self._log, self._context.advice)
+                raise failed(self.launch.name, code, self._log)
 
     def take_in(self, company: Sequence[str]) -> None:
         """Keep what its ranks wrote.
@@ -114,7 +114,7 @@ class Member:
     def _check(self) -> None:
         code = self._poll()
         if code is not None:
-            raise failed(self.launch.name, code, self._log, self._context.advice)
+            raise failed(self.launch.name, code, self._log)
         self._check_presence()
 
     def _check_presence(self) -> None:
@@ -132,9 +132,7 @@ class Member:
             raise self._context.machine_gone(self.launch, str(lost)) from lost
         except Lost as lost:
             text = f"launch {self.launch.name} {lost}; its log is {self._log}."
-            loss = LaunchFailed(
-                f"{text} Finished launches are kept: {self._context.advice}", str(lost)
-            )
+            loss = LaunchFailed(f"{text} Finished launches are kept: {RESUME}", str(lost))
         except LaunchFailed as failure:
             loss = failure
         at = self._channel.at()  # the arm that has its turn

@@ -31,7 +31,7 @@ from experiments.environments.process import Process, entering
 from experiments.machine.facts import Traffic, traffic_by_device
 from experiments.model.environment import RATE
 from experiments.model.errors import ExperimentsError
-from experiments.model.experiment import SPREAD
+from experiments.model.launch import SPREAD
 from experiments.model.quantities import rate_text
 from experiments.processes import executables, tracking
 from experiments.processes.executables import captured

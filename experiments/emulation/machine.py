@@ -35,7 +35,7 @@ class Processor(Form):
         Field(
             strict=True,
             pattern=r"^[A-Za-z]{12}$",
-            description="CPUID's 12 letters: GenuineIntel",
+            title="CPUID's 12 letters: GenuineIntel",
         ),
     ]
     family: Annotated[int, whole(1, 270)]
@@ -45,7 +45,7 @@ class Processor(Form):
         Field(
             strict=True,
             pattern=r"^[ -+\--~]{1,47}$",
-            description="ASCII: CPUID has 47 letters for it, and no comma here",
+            title="ASCII: CPUID has 47 letters for it, and no comma here",
         ),
     ]
 
@@ -65,7 +65,7 @@ class Memory(Form):
             strict=True,
             ge=1,
             le=FASTEST,
-            description=f"a number of 10^9 bytes/s, 1 to {FASTEST}, as the firmware's table holds",
+            title=f"a number of 10^9 bytes/s, 1 to {FASTEST}, as the firmware's table holds",
         ),
     ] = None
     ns: Annotated[int | None, whole(1, SLOWEST)] = None
@@ -149,7 +149,7 @@ class Dax:
 class Distances(Form):
     """Distances row by row as the kernel's files of the nodes have them, dax nodes included."""
 
-    rows: Annotated[tuple[Numbers, ...], Field(description="rows, each a list of whole numbers")]
+    rows: Annotated[tuple[Numbers, ...], Field(title="rows, each a list of whole numbers")]
 
 
 class Found(Form):

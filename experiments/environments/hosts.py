@@ -16,8 +16,7 @@ from experiments.environments.host import MODULE
 from experiments.environments.mpiexec import across, mpiexec, of_a_host
 from experiments.environments.process import Process
 from experiments.environments.trees import IN_SIGHT, as_nobody
-from experiments.model.experiment import PACKED, SPREAD
-from experiments.model.launch import Launch
+from experiments.model.launch import PACKED, SPREAD, Launch
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,7 @@ from experiments.model.contender_names import (
     PICKLE,
     change,
 )
-from experiments.model.experiment import NUMPY
-from experiments.model.launch import Cell, Launch
+from experiments.model.launch import NUMPY, Cell, Launch
 from experiments.model.lower_bound import COPY
 from experiments.model.mpi_settings import WARMUP, warmup
 from experiments.model.workloads import WORKLOADS

@@ -12,6 +12,8 @@ from experiments.processes.files import last_lines
 DISK_FULL = 2**20  # bytes free below which a failed launch is laid to the disk
 LAST_LINES = 12  # of a failed launch's log that the error message repeats
 REPORTED = re.compile(r"rank \d+: (\w+: .+)")  # as programs/rank_process.py reports an error
+RESUME = "--resume goes on from here"
+"""What to do about a launch that failed, as an error message ends."""
 
 
 class LaunchFailed(ExperimentsError):
@@ -33,7 +35,7 @@ def disk_full(folder: Path) -> bool:
     return shutil.disk_usage(folder).free < DISK_FULL
 
 
-def failed(name: str, code: int, log: Path, advice: str) -> LaunchFailed:
+def failed(name: str, code: int, log: Path) -> LaunchFailed:
     """The error for a launch that ended with an exit code other than 0.
 
     A full disk explains itself; the launcher's many lines about the ranks that it ended do not.
@@ -41,14 +43,14 @@ def failed(name: str, code: int, log: Path, advice: str) -> LaunchFailed:
     if disk_full(log.parent):
         return LaunchFailed(
             f"launch {name} failed: No space left on device ({log.parent}); make room. Its log is "
-            f"{log}. Finished launches are kept: {advice}.",
+            f"{log}. Finished launches are kept: {RESUME}.",
             f"exit code {code}",
         )
     output = "\n".join(f"  {line}" for line in [*_hidden(log), *last_lines(log, LAST_LINES)])
     reason = " (137: ended by SIGKILL, as when memory runs out)" if code in (137, -9) else ""
     return LaunchFailed(
         f"launch {name} failed with exit code {code}{reason}; its last lines:\n{output}\n"
-        f"The whole log is {log}. Finished launches are kept: {advice}.",
+        f"The whole log is {log}. Finished launches are kept: {RESUME}.",
         f"exit code {code}",
     )
 

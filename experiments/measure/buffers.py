@@ -16,7 +16,7 @@ import hbmcomm
 from experiments.machine import facts
 from experiments.measure.operations import Array
 from experiments.model.errors import Misplaced
-from experiments.model.experiment import ARENA, NUMPY, PRIVATE
+from experiments.model.launch import ARENA, NUMPY, PRIVATE
 from experiments.schedule.footprint import MEMORY_SHARE, sizes
 
 PAGE = 4096

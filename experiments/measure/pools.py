@@ -25,8 +25,7 @@ from experiments.measure.buffers import (
 )
 from experiments.model.contender_names import DIRECT, MPI_ITSELF, TORCH_GROUPS
 from experiments.model.errors import Misplaced
-from experiments.model.experiment import TRANSPORTS
-from experiments.model.launch import Launch
+from experiments.model.launch import TRANSPORTS, Launch
 from experiments.model.workloads import CONTENDERS
 from experiments.schedule import footprint
 

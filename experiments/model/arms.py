@@ -20,8 +20,8 @@ from experiments.model.environment import (
     PROFILES,
     EnvironmentId,
 )
-from experiments.model.experiment import EXTERNAL_MPI, MPIS_ARE_ARMS, Launches
-from experiments.model.launch import Cell, Launch
+from experiments.model.experiment import MPIS_ARE_ARMS, Launches
+from experiments.model.launch import EXTERNAL_MPI, HARNESS, Cell, Launch
 from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
 
 HOST = "host"
@@ -33,8 +33,6 @@ TWIN = "host-again"
 ALONE = "host-alone"
 """The name of the host's launch without the other arms; a campaign has one."""
 ALONE_FROM = 6  # blocks of a campaign; with fewer nothing can be claimed of its ratios anyway
-HARNESS = "harness"
-"""The program that every arm runs, except the arms of external programs."""
 
 
 @dataclass(frozen=True)

@@ -93,5 +93,7 @@ PEERS = (*MPIS, *NO_MPI)
 SHOWN = (OTHER_BUILD, *PEERS)
 """Everything that a ratio is shown for, in this order."""
 
+OTHER_LABEL = "other_build"
+"""The key of campaign.json with the other build's revision or version."""
 OTHER_PACKAGE = "HBMCOMM_OTHER_PACKAGE"
 """The variable that names the folder of the other build's package to the ranks."""

@@ -1,18 +1,32 @@
-"""A launch, the cells that it measures, and the block that it belongs to. Values only."""
+"""A launch, the cells that it measures, and the block that it belongs to. Values only.
+
+Ranks read this; what a user may ask for is experiments.model.experiment's, for the driver alone.
+"""
 
 import random
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
-from experiments.model.contender_names import NO_TRANSPORT, PLAIN
+from experiments.model.contender_names import CALLS, NO_TRANSPORT, PLAIN
 from experiments.model.environment import EnvironmentId
-from experiments.model.experiment import ARENA, EXTERNAL_MPI, Measurement
 from experiments.model.lower_bound import BARRIER, COPY
 from experiments.model.workloads import COMPUTING, WORKLOADS
 
 FORMAT = 2  # of every file that a campaign writes; formats.py has what readers take
 
+OPERATIONS = tuple(name for name in CALLS if name != BARRIER)
+TRANSPORTS = ("direct", "hierarchical", "mpi", "pickle")
+BUFFERS = ARENA, PRIVATE, NUMPY = "arena", "private", "numpy"
+HARNESS = "harness"
+"""The program that every arm runs, except the arms of external programs."""
+EXTERNAL = ("IMB", "threads", "multiprocessing")
+"""A benchmark in C, and Python's own means without an MPI (experiments/baselines)."""
+EXTERNAL_MPI = {"IMB": "impi"}
+"""The MPI that an external program is linked with; such a program takes no turns."""
+BINDINGS = PACKED, SPREAD = "packed", "spread"
+CADENCES = ("isolated", "streaming")
+CACHES = ("warm", "rotating")
 
 UNBOUNDED = {BARRIER, *WORKLOADS} - {*COMPUTING}
 """Operations that have no copy or computation beside them."""
@@ -65,6 +79,18 @@ class LeftOut:
         return mine == (cell.operation, cell.transport, cell.form) and (
             self.bytes in (None, cell.bytes)
         )
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """How each cell is timed; experiments.model.experiment.Timing says what the fields mean."""
+
+    cadence: str = CADENCES[0]
+    cache: str = CACHES[0]
+    time_cap: float = 0.5
+    min_iterations: int = 10
+    max_iterations: int = 1000
+    emulate_hbw: bool = False
 
 
 def named(block: int, arm: str, beside: str = "") -> str:

@@ -11,9 +11,11 @@ from experiments.model.errors import SpecError, unknown
 
 UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 RATE_UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 NOTHING = "–"
 """In place of a number that does not exist."""
+MINUS = "\N{MINUS SIGN}"
 RANKS_PER_CORE = 8  # more than this and every rank mostly waits for its turn
 
 
@@ -156,3 +158,71 @@ def ratio_text(ratio: float) -> str:
 def percent_text(share: float, decimals: int = 1) -> str:
     """ "3.1 %" of 0.031; a dash for NaN."""
     return f"{100 * share:.{decimals}f} %" if math.isfinite(share) else NOTHING
+
+
+def share_text(share: float | None) -> str:
+    """ "12.5 %"; less than all is never 100 %, more than nothing never 0 %; a dash for none."""
+    if share is None or math.isnan(share):
+        return NOTHING
+    tenths = round(1000 * share)
+    if tenths == 1000 and share < 1:
+        return "> 99.9 %"
+    return "< 0.1 %" if tenths == 0 and share > 0 else f"{tenths / 10:g} %"
+
+
+def spans(values: Iterable[int]) -> str:
+    """ "0–3, 8" of 0, 1, 2, 3, 8; "none" of none. Not for numbers below 0."""
+    return list_text(set(values)).replace("-", "–").replace(",", ", ")
+
+
+def ranks_text(ranks: int) -> str:
+    """ "1 rank", "16 ranks"."""
+    return f"{ranks} rank" if ranks == 1 else f"{ranks} ranks"
+
+
+def bytes_text(count: int) -> str:
+    """ "1 KiB", "16 MiB"; a count that is no whole multiple keeps two decimals at most."""
+    power = min(max(0, int(count).bit_length() - 1) // 10, len(_BINARY) - 1)
+    return f"{round(count / 1024**power, 2):g} {_BINARY[power]}"
+
+
+def bandwidth_text(bytes_per_second: float) -> str:
+    """ "12.3 GB/s" in powers of ten, as bandwidths are quoted; a dash for NaN."""
+    if not math.isfinite(bytes_per_second):
+        return NOTHING
+    return f"{significant(bytes_per_second / 1e9)} GB/s"
+
+
+def tick_text(seconds: float) -> str:
+    """A decade on a time axis: "10 µs"."""
+    size, unit = next(((s, u) for s, u in TIMES if seconds >= s * 0.9995), TIMES[-1])
+    return f"{round(seconds / size, 3):g} {unit}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """ "0.98 to 1.10", or a dash where there is no interval."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return NOTHING
+    return f"{ratio_text(low)} to {ratio_text(high)}"
+
+
+def p_text(p: float) -> str:
+    """Three decimals; "< 0.001" below."""
+    if not math.isfinite(p):
+        return NOTHING
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def bound_text(low: float, high: float) -> str:
+    """ "-0.8 % to +1.3 %" of 0.992 and 1.013: how much longer something takes, at least and at
+    most; a dash where there is no interval."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return NOTHING
+    return " to ".join(_signed(end - 1) for end in (low, high))
+
+
+def _signed(share: float) -> str:
+    """ "+1.3 %", "-0.8 %", "0 %", "+73 %"."""
+    percent = 100 * share
+    text = f"{percent:+.{1 if abs(percent) < 9.95 else 0}f}"
+    return f"{'0' if float(text) == 0 else text.replace('-', MINUS)} %"

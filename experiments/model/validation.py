@@ -3,13 +3,23 @@
 For the driver: ranks have no pydantic, and no module that they import may import this one.
 """
 
+import dataclasses
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
 from pydantic.fields import FieldInfo
 
 from experiments.model import plain_file
@@ -23,14 +33,15 @@ DEEPEST = 8  # tables and lists within each other
 class Form(BaseModel):
     """A table of a file.
 
-    The description of a field completes the message "KEY VALUE must be ...". A validator raises
+    The title of a field completes the message "KEY VALUE must be ...". A validator raises
     ValueError with a message of its own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-Table = TypeVar("Table", bound=Form)
+Table = TypeVar("Table")
+"""A Form, or a dataclass of pydantic."""
 
 
 def toml(path: Path, source: str) -> dict[str, Any]:
@@ -65,50 +76,92 @@ def _nested(value: Any, most: int) -> bool:
     return most == 0 or any(_nested(each, most - 1) for each in inner)
 
 
-def read(form: type[Table], values: object, source: str) -> Table:
+def read(form: type[Table], values: object, source: str, stored: bool = False) -> Table:
     """The validated values of a file.
 
     Args:
         source: the file, as messages name it.
+        stored: leave out unknown keys; validators ask is_stored().
 
     Raises:
         SpecError: naming source, table and key, what was found, and what would be valid.
     """
     try:
-        return form.model_validate(values)
+        extra = "ignore" if stored else None
+        return TypeAdapter(form).validate_python(values, extra=extra, context=stored)
     except ValidationError as error:
         raise SpecError(_message(form, values, source, error)) from error
+
+
+def patched(table: Table, changes: Mapping[str, Any], source: str) -> Table:
+    """A dataclass of pydantic with other values, all validated; raises as read() does."""
+    try:
+        return dataclasses.replace(table, **changes)  # type: ignore[type-var]
+    except ValidationError as error:
+        raise SpecError(_message(type(table), changes, source, error)) from error
+
+
+def is_stored(info: ValidationInfo) -> bool:
+    """Whether a campaign stored what is read, perhaps on another machine or by another version."""
+    return bool(info.context)
 
 
 def whole(least: int, most: int | None = None) -> Any:
     """A field for a whole number within limits, both included."""
     limits = f"{least} or more" if most is None else f"{least} to {most}"
-    return Field(strict=True, ge=least, le=most, description=f"a whole number, {limits}")
+    return Field(strict=True, ge=least, le=most, title=f"a whole number, {limits}")
 
 
-Text = Annotated[str, Field(strict=True, min_length=1, description="a line of text")]
-Line = Annotated[Text, Field(pattern=r"^( |[^\pC\pZ])*$")]  # as str.isprintable() has it
+Text = Annotated[str, Field(strict=True, min_length=1, title="a line of text")]
+
+
+def _line(value: str, info: ValidationInfo) -> str:
+    if not (is_stored(info) or value.isprintable()):
+        raise ValueError(f"{info.field_name} {value!r} must be a line of text")
+    return value
+
+
+def _file_name(value: str, info: ValidationInfo) -> str:
+    if not (is_stored(info) or re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", value)):
+        raise ValueError(
+            f"{info.field_name} {value!r} must be a name of letters, digits, '.', '_' and '-', "
+            "a letter or digit first"
+        )
+    return value
+
+
+Line = Annotated[Text, AfterValidator(_line)]
 FileName = Annotated[
     str,
     Field(
         strict=True,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
-        description="a name of letters, digits, '.', '_' and '-', a letter or digit first",
+        title="a name",
+        json_schema_extra={"pattern": "^[A-Za-z0-9][A-Za-z0-9 ._+-]*$"},  # of older ones, too
     ),
+    AfterValidator(_file_name),
 ]
 """What becomes part of the names of folders, jobs and containers."""
-Flag = Annotated[bool, Field(strict=True, description="true or false")]
+Flag = Annotated[bool, Field(strict=True, title="true or false")]
 Count = Annotated[int, whole(1)]
 Number = Annotated[int, Field(strict=True, ge=0)]
-A_LIST = Field(description="a list of whole numbers")
+A_LIST = Field(title="a list of whole numbers")
 Numbers = Annotated[tuple[Number, ...], A_LIST]
-Name = Annotated[str, Field(strict=True, description="a name")]
-AnyNames = Annotated[tuple[Name, ...], Field(description="a list of names")]
-Names = Annotated[tuple[Name, ...], Field(min_length=1, description="a list of names")]
+Name = Annotated[
+    str,
+    Field(
+        strict=True,
+        title="a name",
+        json_schema_extra={"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$"},  # of a stored one
+    ),
+]
+AnyNames = Annotated[tuple[Name, ...], Field(title="a list of names")]
+Names = Annotated[tuple[Name, ...], Field(min_length=1, title="a list of names")]
 
 
 def among(*choices: str, shown: Mapping[str, str] = MappingProxyType({})) -> AfterValidator:
     """Refuses a name, or one of several, that is not among the choices; drops repeated names.
+
+    Takes any that a campaign stored.
 
     Args:
         shown: {choice: another spelling of it, which is understood and shown}.
@@ -116,6 +169,8 @@ def among(*choices: str, shown: Mapping[str, str] = MappingProxyType({})) -> Aft
     names = {choice: shown.get(choice, choice) for choice in choices}
 
     def check(value: Any, info: ValidationInfo) -> Any:
+        if is_stored(info):
+            return value
         given = (value,) if isinstance(value, str) else value
         try:
             meant = parse_names(str(info.field_name), given, names)
@@ -124,6 +179,10 @@ def among(*choices: str, shown: Mapping[str, str] = MappingProxyType({})) -> Aft
         return meant[0] if isinstance(value, str) else meant
 
     return AfterValidator(check)
+
+
+UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
+"""Of a Form, and of a dataclass."""
 
 
 class _Where(NamedTuple):
@@ -137,35 +196,40 @@ class _Where(NamedTuple):
     """
 
     table: str
-    form: type[Form]
+    form: type
     key: str
     path: tuple[int | str, ...]
 
 
-def _message(form: type[Form], values: object, source: str, error: ValidationError) -> str:
+def _message(form: type, values: object, source: str, error: ValidationError) -> str:
     """What to say of the first mistake; a mistyped key explains others, and comes first."""
     every = error.errors()
-    first = next((each for each in every if each["type"] == "extra_forbidden"), every[0])
+    first = next((each for each in every if each["type"] in UNKNOWN_KEY), every[0])
     raised = first.get("ctx", {}).get("error")
     own = isinstance(raised, ValueError)
     found = _where(form, first["loc"], whole_table=own)
     place = ", ".join(filter(None, (source, found.table)))
     if own:
         return f"{place}: {raised}"
-    if first["type"] == "extra_forbidden":
-        return f"{place}: {unknown('key', found.key, found.form.model_fields)}"
+    if first["type"] in UNKNOWN_KEY:
+        return f"{place}: {unknown('key', found.key, _fields(found.form))}"
     if not found.key:
         return f"{place} must hold a table; found {first['input']!r}"
-    field = found.form.model_fields[found.key]
+    field = _fields(found.form)[found.key]
     if first["type"] == "missing":
         return f"{place}: {found.key} is missing; give it as {_described(found.key, field)}"
-    if first["type"] == "model_type":
+    if first["type"] in ("model_type", "dataclass_type"):
         return f"{place}: {found.key} must be a table, [{found.key}]; found {first['input']!r}"
     given = _at(values, found.path)
     return f"{place}: {found.key} {given!r} must be {_described(found.key, field)}"
 
 
-def _where(form: type[Form], loc: Sequence[int | str], whole_table: bool) -> _Where:
+def _fields(form: type) -> Mapping[str, FieldInfo]:
+    fields: Mapping[str, FieldInfo] = form.__pydantic_fields__  # type: ignore[attr-defined]
+    return fields
+
+
+def _where(form: type, loc: Sequence[int | str], whole_table: bool) -> _Where:
     """Where pydantic's location is in the file.
 
     Args:
@@ -173,7 +237,7 @@ def _where(form: type[Form], loc: Sequence[int | str], whole_table: bool) -> _Wh
     """
     path, rest = "", list(loc)
     while rest:
-        field = form.model_fields.get(str(rest[0]))
+        field = _fields(form).get(str(rest[0]))
         inner = _inner(field.annotation) if field else None
         if inner is None:
             break
@@ -188,9 +252,9 @@ def _where(form: type[Form], loc: Sequence[int | str], whole_table: bool) -> _Wh
     return _Where(path, form, key, tuple(loc[: len(loc) - len(rest) + 1]))
 
 
-def _inner(annotation: Any) -> type[Form] | None:
+def _inner(annotation: Any) -> type | None:
     """The form of a field's table or tables, None for a plain value."""
-    if isinstance(annotation, type) and issubclass(annotation, Form):
+    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_fields__"):
         return annotation
     return next(filter(None, map(_inner, get_args(annotation))), None)
 
@@ -198,7 +262,7 @@ def _inner(annotation: Any) -> type[Form] | None:
 def _described(key: str, field: FieldInfo) -> str:
     if _inner(field.annotation):
         return f"a table, [{key}]"
-    return field.description or "as in other files"
+    return field.title or "as in other files"
 
 
 def _at(values: Any, path: Sequence[int | str]) -> object:

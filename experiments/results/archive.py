@@ -33,7 +33,6 @@ NAMES = {
     "type": "object",
     "additionalProperties": {"type": "array", "items": {"type": "string"}},
 }
-HEADERS = ("campaign.json", "tune.json")
 PUBLISHED = ROOT / "docs" / "data"
 REVISION = re.compile(r"[0-9a-f]{40}")
 EPOCH = 315532800  # 1980: tar warns of files from 1970
@@ -76,8 +75,7 @@ def refuse_unrepeatable(
     Raises:
         ResultsError: names the revision.
     """
-    headers = (_values(folder / name) for name in HEADERS)
-    revision = next((str(each["git"]) for each in headers if "git" in each), "unknown")
+    revision = str(_values(folder / "campaign.json").get("git", "unknown"))
     if fault := revision_fault(revision, in_history):
         text = f"{folder} was measured with {fault}, so that nobody can repeat it"
         if target.resolve().parent == PUBLISHED:

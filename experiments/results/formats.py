@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.model.arms import HARNESS
 from experiments.model.contender_names import PLAIN
 from experiments.model.errors import ExperimentsError
-from experiments.model.experiment import ARENA
-from experiments.model.launch import FORMAT
+from experiments.model.launch import ARENA, FORMAT, HARNESS
 
 OLDEST = 2
 """What readers still understand; FORMAT is what writers write."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from experiments.model import plain_file
 from experiments.model.checkout import ROOT
-from experiments.model.experiment import EXTERNAL_MPI
+from experiments.model.launch import EXTERNAL_MPI
 
 MOST_JSON, MOST_SAMPLES = 64 * 2**20, 4 * 2**30  # bytes of a file
 MEMORY = 128 * 2**20

@@ -1,13 +1,13 @@
 """Experiment -> randomised, paired blocks of launches. Pure: one seed, one schedule."""
 
 import random
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from itertools import product
 
 from experiments.model.arms import ALONE, HOST, arms
 from experiments.model.experiment import MPIS_ARE_ARMS, Experiment, Factors
-from experiments.model.launch import Block, Cell, Launch
+from experiments.model.launch import ARENA, NUMPY, Block, Cell, Launch, Measurement
 from experiments.model.lower_bound import BARRIER
 from experiments.model.workloads import carries, nbytes
 
@@ -67,7 +67,7 @@ def varied(launches: Sequence[Launch]) -> dict[str, str]:
 def _launches(
     experiment: Experiment, number: int, mpi: str, ranks: int, binding: str, rng: random.Random
 ) -> list[Launch]:
-    factors = experiment.factors
+    factors, measurement = experiment.factors, Measurement(**asdict(experiment.measurement))
     every = _shuffled_cells(factors, rng)  # for all arms alike: they take turns
     cells = {arm: tuple(filter(arm.measures, every)) for arm in arms(experiment.launches, mpi)}
     order = [arm for arm, own in cells.items() if own]
@@ -85,7 +85,7 @@ def _launches(
             ranks=ranks,
             binding=binding,
             dtype=factors.dtype,
-            measurement=experiment.measurement,
+            measurement=measurement,
             cells=cells[arm],
             setting=arm.setting,
         )
@@ -94,7 +94,22 @@ def _launches(
 
 
 def _shuffled_cells(factors: Factors, rng: random.Random) -> tuple[Cell, ...]:
-    every = {
+    every = dict.fromkeys(_of_trials(factors)) if factors.trials else _combined(factors)
+    cells = list(every)
+    rng.shuffle(cells)
+    return tuple(cells)
+
+
+def _of_trials(factors: Factors) -> Iterator[Cell]:
+    """What takes turns to place each threshold."""
+    for trial in factors.trials:
+        kind, buffers = ("regular", NUMPY) if trial.private else (factors.kinds[0], ARENA)
+        for cell, contender in product(trial.cells, trial.contenders):
+            yield Cell(cell.operation, contender, kind, "local", cell.bytes, buffers)
+
+
+def _combined(factors: Factors) -> dict[Cell, None]:
+    return {
         Cell(op, transport, kind, locality, _bytes(op, size), buffers, form): None
         for op, transport, kind, locality, size, buffers, form in product(
             factors.operations,
@@ -107,9 +122,6 @@ def _shuffled_cells(factors: Factors, rng: random.Random) -> tuple[Cell, ...]:
         )
         if size <= factors.largest.get(transport, size) and carries(op, transport)
     }
-    cells = list(every)
-    rng.shuffle(cells)
-    return tuple(cells)
 
 
 def _bytes(operation: str, size: int) -> int:

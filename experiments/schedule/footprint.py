@@ -6,8 +6,7 @@ Counts elements of messages; measure/buffers.py allocates them.
 import numpy as np
 
 from experiments.model.contender_names import OTHER_BUILD
-from experiments.model.experiment import NUMPY
-from experiments.model.launch import Launch
+from experiments.model.launch import NUMPY, Launch
 from experiments.model.lower_bound import BARRIER, COPY
 from experiments.model.workloads import WORKLOADS
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate, pairwise, product
 
-from experiments.model.experiment import Measurement
+from experiments.model.launch import Measurement
 
 TURN = 0.02  # seconds that a cell is timed for in one turn of the slowest arm, at most
 LEAST = 0.01  # seconds that a turn lasts, with all cells that an arm has in it, at least

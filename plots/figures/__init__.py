@@ -1,1 +1,1 @@
-"""One file per figure; each takes findings (DataFrames and plain values) and returns drawings."""
+"""One file per figure: what it needs of a campaign, drawings, answers, table."""

@@ -1,31 +1,39 @@
 """Figure 5: MPI from Python beside Python's own means, threads and multiprocessing."""
 
+from collections.abc import Iterator
+
 import pandas as pd
 
-from experiments.analysis.findings import BASELINE, BASELINES, Findings
+from experiments.analysis.campaign import BASELINE, BASELINES, Campaign
 from experiments.analysis.selection import at, in_order, usual
 from experiments.model.arms import HOST
+from experiments.model.quantities import ranks_text
+from experiments.programs.imb import DIFFERENCES
+from plots.figures.times import NAME as TIMES
 from plots.layout.facets import Part, parts
-from plots.layout.figure_layout import Drawing, Skipped, sheet
-from plots.layout.labels import OPERATIONS, operation_name, ranks_text, ratios_in_words
+from plots.layout.figure_layout import Drawing, Figure, sheet
+from plots.layout.labels import OPERATIONS, operation_name, ratios_in_words, transport_name
 from plots.layout.marks import hollow, points, seconds_axis, size_axis, transport_handles
 from plots.layout.style import ARMS, TRANSPORTS, Look, stroke
+from plots.tables.listing import Listing
+from plots.text import claims
+from plots.text.claims import Answer, slowdown
 
 NAME = "baselines"
 TITLE = "Python without MPI"
 
 
-def baselines(found: Findings) -> list[Drawing | Skipped]:
+def draw(campaign: Campaign) -> list[Drawing]:
     """One drawing per MPI and rank count: a row of panels per operation, a line per way."""
-    if found.baselines.empty:
+    if campaign.baselines.empty:
         return []
-    frame = found.times[found.times["arm"].isin((HOST, *BASELINES))]
+    frame = campaign.times[campaign.times["arm"].isin((HOST, *BASELINES))]
     frame = usual(at(frame, kind=BASELINE))
-    frame = frame[frame["operation"].isin(set(found.baselines["operation"]))]
-    return [_drawing(part, found) for part in parts(frame)]
+    frame = frame[frame["operation"].isin(set(campaign.baselines["operation"]))]
+    return [_drawing(part, campaign) for part in parts(frame)]
 
 
-def _drawing(part: Part, found: Findings) -> Drawing:
+def _drawing(part: Part, campaign: Campaign) -> Drawing:
     frame = part.frame.rename(columns={"low_s": "low", "high_s": "high"})
     operations = in_order(frame["operation"], OPERATIONS)
     transports = in_order(frame["transport"], TRANSPORTS)
@@ -54,7 +62,7 @@ def _drawing(part: Part, found: Findings) -> Drawing:
         "through its queues. All took turns on the same CPUs. Each point is the median over "
         "launches of the launch's median time; the time of one operation is the maximum over "
         "ranks after a barrier. Both axes are logarithmic.",
-        _description(found.baselines, part),
+        _description(campaign.baselines, part),
         page,
     )
 
@@ -66,3 +74,33 @@ def _description(ratios: pd.DataFrame, part: Part) -> str:
         f"Line charts of time against message size{part.where}. Over the MPI calls whose turns "
         f"they took: {ratios_in_words(ends, 'operation', 'transport', 'bytes')}"
     )
+
+
+def answers(campaign: Campaign) -> Iterator[Answer]:
+    """What Python costs beside C, and each of Python's own means beside MPI."""
+    if not campaign.python.empty:
+        question = "What does Python itself cost?"
+        yield Answer(question, claims.python(campaign), points=DIFFERENCES, figure=TIMES)
+    without = usual(campaign.baselines)
+    for name in in_order(without.get("transport", []), TRANSPORTS):
+        question = f"Without MPI ({transport_name(name)}), how much longer does it take?"
+        done = f"with {name} as with the host's MPI calls"
+        sentence = slowdown(at(without, transport=name), campaign, done)
+        yield Answer(question, sentence, figure=NAME)
+
+
+TABLE = Listing(
+    "baselines",
+    "Python without MPI",
+    f"Time with threads or multiprocessing of Python over time with the {HOST}'s MPI calls "
+    "from Python: of buffers for threads and shared memory, of objects for queues.",
+    "baselines",
+)
+PYTHON = Listing(
+    "python",
+    "Cost of Python",
+    f"Time of an MPI's buffer calls from Python on the {HOST} over the same calls from C, "
+    "by the Intel MPI Benchmarks (IMB-MPI1).",
+    "python",
+)
+FIGURE = Figure(NAME, TITLE, draw)

@@ -1,21 +1,38 @@
-"""Figures of a bench: times of direct and its peers, and the peers' times over direct's."""
+"""A bench: times of direct and its peers, and the peers' times over direct's.
+
+As figures, as sentences and as a table.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from experiments.analysis.reading import Campaign
+from experiments.analysis.campaign import Campaign
+from experiments.analysis.peers import against_peers, noise, other_build, own, tried
+from experiments.analysis.ratios import LEAST_CELLS
 from experiments.analysis.selection import at, in_order, rows
-from experiments.bench.compare import against_peers, other_build, own, tried
+from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, short_of_claim
 from experiments.model.contender_names import CALLS, DIRECT, FORMS, OTHER_BUILD, SHOWN
-from experiments.model.experiment import NUMPY
+from experiments.model.launch import NUMPY
 from experiments.model.lower_bound import BARRIER
 from experiments.model.mpi_settings import DEFAULT
-from experiments.model.quantities import ratio_text, seconds_text
+from experiments.model.quantities import (
+    NOTHING,
+    bytes_text,
+    counted,
+    percent_text,
+    ranks_text,
+    ratio_text,
+    seconds_text,
+)
 from experiments.results import recorded
 from plots.layout.figure_layout import Drawing, Page, Skipped, say_instead, sheet
-from plots.layout.labels import bytes_text, mpi_name, ranks_text
+from plots.layout.labels import by_operation, mpi_name
 from plots.layout.marks import (
     bound_handle,
     hollow,
@@ -26,6 +43,8 @@ from plots.layout.marks import (
     size_axis,
 )
 from plots.layout.style import BOUND_LINE, INK, MUTED, PARTIES
+from plots.tables.table import Table
+from plots.text.claims import Answer
 
 BOUND = "bound"  # drawn beside the parties
 TIMES, RATIOS = "bench-times", "bench-ratios"
@@ -36,7 +55,7 @@ def ratios_name(ranks: int) -> str:
     return f"{RATIOS}-{ranks}-ranks"
 
 
-def contest(bench: Campaign) -> list[Drawing | Skipped]:
+def draw(bench: Campaign) -> list[Drawing | Skipped]:
     """Two drawings per rank count: a row of panels per operation, a column per form of call."""
     sized = bench.cells[bench.cells["operation"] != BARRIER]
     if sized.empty:
@@ -153,9 +172,9 @@ def _grid(bench: Campaign, frame: pd.DataFrame, heading: str, notes: list[str]) 
 
 def _legend(bench: Campaign, peers: set[str]) -> list[Line2D]:
     """An entry for each party that is drawn."""
-    labels = {OTHER_BUILD: other_build(bench)}
+    names = {OTHER_BUILD: other_build(bench)}
     parties = [party for party in (DIRECT, *SHOWN) if party in peers]
-    handles = [mark_handle(PARTIES[each], labels.get(each, mpi_name(each))) for each in parties]
+    handles = [mark_handle(PARTIES[each], names.get(each, mpi_name(each))) for each in parties]
     return [*handles, *([bound_handle()] if BOUND in peers else [])]
 
 
@@ -165,3 +184,80 @@ def _labels_within(axes: Axes) -> None:
     if len(labels) > 1:
         labels[0].set_horizontalalignment("left")
         labels[-1].set_horizontalalignment("right")
+
+
+def marks(bench: Campaign) -> list[str]:
+    """What a reader must know before the first figure, a few words each."""
+    floor = noise(bench.cells)
+    if math.isnan(floor):
+        return ["The noise floor is unknown"]
+    return [f"Direct against itself strays {percent_text(floor)} at most"]
+
+
+def answers(bench: Campaign) -> list[Answer]:
+    """One for each operation, form of call and rank count that an MPI took part in."""
+    best = rows(against_peers(bench.cells).query("best"))
+    series = dict.fromkeys((row.operation, row.form, row.ranks) for row in best)
+    order = [*CALLS]
+    return [
+        Answer(
+            f"How much longer does the best MPI take than direct? {CALLS[each[0]]}, {each[1]} "
+            f"calls, {ranks_text(each[2])}",
+            " ".join(_sentences([r for r in best if (r.operation, r.form, r.ranks) == each])),
+            figure="" if each[0] == BARRIER else ratios_name(each[2]),
+        )
+        for each in sorted(series, key=lambda each: order.index(each[0]))
+    ]
+
+
+def _sentences(best: list[Any]) -> Iterator[str]:
+    near, far = (pick(best, key=lambda row: row.ratio) for pick in (min, max))
+    yield f"It takes {_cell(near)}{f' to {_cell(far)}' if len(best) > 1 else ''}."
+    differing = [row for row in best if row.verdict == Verdict.DIFFERS]
+    if lost := [row for row in differing if row.ratio < 1]:
+        yield f"It is faster than direct beyond the noise floor in {counted(len(lost), 'cell')}."
+    if unknown := [bytes_text(row.bytes) for row in best if math.isnan(row.floor)]:
+        yield (
+            f"Direct was measured twice in fewer than {LEAST_CELLS} cells of a size like "
+            f"{', '.join(dict.fromkeys(unknown))}, so the noise floor there is unknown and nothing "
+            "differs: measure more sizes or operations."
+        )
+    if differing and (short := short_of_claim(min(row.blocks for row in differing))):
+        yield short
+    if any(math.isnan(row.low) for row in best):
+        yield f"There is no interval below {FEWEST_BLOCKS} blocks."
+
+
+def _cell(row: Any) -> str:
+    """ "1.55 times as long (impi sm, 8 B)"."""
+    setting = "" if row.setting == DEFAULT else f" {row.setting}"
+    size = f", {bytes_text(row.bytes)}" if row.bytes else ""
+    return f"{ratio_text(row.ratio)} times as long ({row.peer}{setting}{size})"
+
+
+def table(bench: Campaign) -> Table:
+    """Every peer's ratio in every cell; the CSV has the times too."""
+    compared = against_peers(bench.cells)
+    labels = {OTHER_BUILD: other_build(bench)}
+    peers = [peer for peer in SHOWN if peer in set(compared["peer"])]
+    cells = compared.pivot(
+        index=["operation", "form", "ranks", "bytes"], columns="peer", values="ratio"
+    )[peers].sort_index(key=by_operation)
+    return Table(
+        name="peers",
+        title="Peers over direct",
+        caption=(
+            "The peer's time over direct's, paired within each launch, the median over launches; "
+            "an MPI in the setting that did best. Above 1 direct is faster."
+        ),
+        data=compared,
+        head=["operation", "calls", "ranks", "message per rank"]
+        + [labels.get(peer, peer) for peer in peers],
+        rows=[
+            [CALLS[row[0]], row[1], str(row[2]), bytes_text(row[3]) if row[3] else NOTHING]
+            + [ratio_text(ratio) for ratio in ratios]
+            for row, *ratios in cells.itertuples()
+        ],
+        numeric=[False, False, True, True, *([True] * len(peers))],
+        factors=4,
+    )

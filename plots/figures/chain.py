@@ -5,6 +5,7 @@ before it.
 """
 
 import math
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -13,26 +14,18 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.container_steps import FILES, Family, family
-from experiments.analysis.findings import Findings
 from experiments.analysis.selection import at, in_order, rows, usual
 from experiments.model.arms import arm_key, named
-from experiments.model.quantities import percent_text, ratio_text
-from plots.layout import data_path_text
-from plots.layout.figure_layout import Drawing, Skipped, sheet
-from plots.layout.labels import (
-    MPIS,
-    OPERATIONS,
-    STEPS,
-    arm_name,
-    mpi_name,
-    operation_name,
-    ranks_text,
-    ratio_and_interval,
-    transport_name,
-)
+from experiments.model.quantities import percent_text, ranks_text, ratio_text
+from plots.layout import labels
+from plots.layout.figure_layout import Drawing, Figure, sheet
 from plots.layout.marks import even_ticks, hollow, mark_handle, marks, ratio_axis
 from plots.layout.style import BAND, MUTED, PARTIES, Look
+from plots.tables.listing import GROUPS, OVER_BLOCKS, WIDEST, Listing
+from plots.text import causes, claims
+from plots.text.claims import Answer
 
 NAME = "chain"
 TITLE = "Where a container's cost comes from"
@@ -43,21 +36,27 @@ _SHOWN = {"direct": PARTIES["direct"], "mpi": PARTIES["openmpi"]}
 """Transports and their looks; pickle's cost is Python's."""
 
 
-def chain(found: Findings) -> list[Drawing | Skipped]:
-    """One drawing per engine, layout and rank count; none without userland and a container."""
-    if found.whole_steps.empty:
-        return [Skipped(NAME, TITLE, "it needs the arm userland, the image's files on the host")]
-    whole, cells = (
-        usual(each[each["transport"].isin(_SHOWN)]) for each in (found.whole_steps, found.steps)
-    )
+def needs(campaign: Campaign) -> str:
+    """A campaign needs userland and a container."""
+    if campaign.whole_steps.empty:
+        return "it needs the arm userland, the image's files on the host"
+    contained = any(named(arm).profile for arm in _shown(campaign.whole_steps)["above"])
+    return "" if contained else "this campaign has no container beside userland"
+
+
+def _shown(frame: pd.DataFrame) -> pd.DataFrame:
+    return usual(frame[frame["transport"].isin(_SHOWN)])
+
+
+def draw(campaign: Campaign) -> list[Drawing]:
+    """One drawing per engine, layout and rank count."""
+    whole, cells = _shown(campaign.whole_steps), _shown(campaign.steps)
     above = sorted(set(whole["above"]), key=arm_key)
     families = list(dict.fromkeys(family(arm) for arm in above if named(arm).profile))
-    if not families:
-        return [Skipped(NAME, TITLE, "this campaign has no container beside userland")]
     ranks = sorted(set(whole["ranks"]))
     return [
         _drawing(
-            found,
+            campaign,
             f"-{own[0].in_names}-{own[1]}" * (len(families) > 1)
             + f"-{count}-ranks" * (len(ranks) > 1),
             *(each[(each["ranks"] == count) & _belongs(each, own)] for each in (whole, cells)),
@@ -67,12 +66,12 @@ def chain(found: Findings) -> list[Drawing | Skipped]:
     ]
 
 
-def _drawing(found: Findings, suffix: str, whole: pd.DataFrame, cells: pd.DataFrame) -> Drawing:
+def _drawing(campaign: Campaign, suffix: str, whole: pd.DataFrame, cells: pd.DataFrame) -> Drawing:
     columns = list(dict.fromkeys(zip(whole["step"], whole["above"], strict=True)))
-    columns.sort(key=lambda each: (list(STEPS).index(each[0]), arm_key(each[1])))
+    columns.sort(key=lambda each: (list(labels.STEPS).index(each[0]), arm_key(each[1])))
     lines = _lines(whole)
     ends = _ends(whole, cells)
-    lost = data_path_text.short(found.data_paths.losses)
+    lost = causes.short(campaign.data_paths.losses)
     page = sheet(
         f"{TITLE}, {ranks_text(int(whole['ranks'].iloc[0]))}",
         of=whole,
@@ -101,8 +100,8 @@ def _drawing(found: Findings, suffix: str, whole: pd.DataFrame, cells: pd.DataFr
     return Drawing(
         NAME,
         suffix,
-        TITLE + (f": {arm_name(columns[-1][1])}" if suffix else ""),
-        " ".join(f"{_head(above).capitalize()}: {STEPS[step]}." for step, above in columns)
+        TITLE + (f": {labels.arm_name(columns[-1][1])}" if suffix else ""),
+        " ".join(f"{_head(above).capitalize()}: {labels.STEPS[step]}." for step, above in columns)
         + (f" {lost}" if lost else ""),
         _description(whole, columns),
         page,
@@ -117,12 +116,14 @@ def _belongs(frame: pd.DataFrame, shown: Family) -> "pd.Series[bool]":
 
 def _lines(whole: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     """{(MPI, operation, kind): label} of every row of a panel, in reading order."""
-    mpis, kinds = in_order(whole["mpi"], MPIS), list(dict.fromkeys(whole["kind"]))
+    mpis, kinds = in_order(whole["mpi"], labels.MPIS), list(dict.fromkeys(whole["kind"]))
     return {
-        (mpi, operation, kind): f"{mpi_name(mpi)}, " * (len(mpis) > 1)
-        + operation_name(operation)
+        (mpi, operation, kind): f"{labels.mpi_name(mpi)}, " * (len(mpis) > 1)
+        + labels.operation_name(operation)
         + f", {kind}" * (len(kinds) > 1)
-        for mpi, operation, kind in product(mpis, in_order(whole["operation"], OPERATIONS), kinds)
+        for mpi, operation, kind in product(
+            mpis, in_order(whole["operation"], labels.OPERATIONS), kinds
+        )
     }
 
 
@@ -179,7 +180,7 @@ def _mark(
 
 def _legend(whole: pd.DataFrame) -> list[Artist]:
     handles: list[Artist] = [
-        mark_handle(look, transport_name(name), linestyle="none")
+        mark_handle(look, labels.transport_name(name), linestyle="none")
         for name, look in _SHOWN.items()
         if name in set(whole["transport"])
     ]
@@ -193,9 +194,28 @@ def _description(whole: pd.DataFrame, columns: list[tuple[str, str]]) -> str:
     sentences = []
     for step, above in columns:
         each = ", ".join(
-            f"{mpi_name(row.mpi)} {operation_name(row.operation)} {row.transport} "
-            f"{ratio_and_interval(row)}"
+            f"{labels.mpi_name(row.mpi)} {labels.operation_name(row.operation)} {row.transport} "
+            f"{labels.ratio_and_interval(row)}"
             for row in rows(at(whole, step=step, above=above))
         )
         sentences.append(f"{step}, {_head(above)}: {each}.")
     return "Dot chart of ratios of times by step. " + " ".join(sentences)
+
+
+def answers(campaign: Campaign) -> Iterator[Answer]:
+    """What the first step costs, other files without a container."""
+    if not campaign.steps.empty:
+        question = "What do the image's files cost without a container: its Python, its libc?"
+        yield Answer(question, claims.files(campaign), figure=NAME)
+
+
+TABLE = Listing(
+    "chain",
+    "Cost of each step from the host to a container",
+    "Time in the arm above over time in the arm below, the step before it: in each block "
+    f"the median over the sizes, then {OVER_BLOCKS} {WIDEST} "
+    + " ".join(f"{name.capitalize()}: {what}." for name, what in labels.STEPS.items()),
+    "whole_steps",
+    GROUPS,
+)
+FIGURE = Figure(NAME, TITLE, draw, needs)

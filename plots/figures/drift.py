@@ -1,25 +1,69 @@
 """The machine's pace over the campaign: how long each launch took beside others of its arm."""
 
+import numpy as np
 import pandas as pd
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from experiments.analysis.findings import Findings
+from experiments.analysis.campaign import Campaign
+from experiments.analysis.ratios import company_ratio
 from experiments.analysis.selection import at, in_order
+from experiments.analysis.statistics import FACTORS
+from experiments.model.arms import HOST
 from experiments.model.quantities import counted, percent_text, ratio_text
-from plots.layout.figure_layout import Drawing, Skipped, sheet
+from plots.layout.figure_layout import Drawing, Figure, sheet
 from plots.layout.labels import MPIS, mpi_name
 from plots.layout.marks import even_ticks, mark_handle, ratio_scale
 from plots.layout.style import MUTED, party
+from plots.tables.listing import Listing
 
 NAME = "drift"
 TITLE = "The machine's pace, launch by launch"
 
 
-def drift(found: Findings) -> list[Drawing | Skipped]:
-    """One drawing; none of an emulated machine, or of launches that stored no time of day."""
-    frame = found.paces
-    if found.machine or frame["block"].nunique() < 2:
-        return [Skipped(NAME, TITLE, "it needs two blocks or more, on a real machine")]
+def paces(campaign: Campaign) -> pd.DataFrame:
+    """A row per launch that stored when it began: arm, mpi, block, began_s and pace.
+
+    began_s is seconds after the first launch. pace is the median over the launch's cells of its
+    time over the median time of the same cell in all launches of its arm: 1.1 is a launch that took
+    10 % longer than its arm usually does.
+    """
+    began = {}
+    for each in campaign.launches:
+        if "began" in each:
+            key = (
+                each["launch"]["block"],
+                each["launch"]["arm"],
+                " ".join(each.get("company", ())),
+            )
+            began[key] = float(each["began"])
+    cells = campaign.cells
+    usual = cells.groupby(["arm", *FACTORS], observed=True)["median_s"].transform("median")
+    company = cells["company"].astype(object).fillna("")  # no file of a campaign may have one
+    launches = (
+        cells.assign(pace=cells["median_s"] / usual, company=company)
+        .groupby(["block", "arm", "company", "mpi"], observed=True)["pace"]
+        .median()
+        .reset_index()
+    )
+    keys = zip(launches["block"], launches["arm"], launches["company"], strict=True)
+    launches["began_s"] = [began.get(key, np.nan) for key in keys]
+    launches = launches.dropna(subset=["began_s"]).sort_values(
+        ["began_s", "arm"], ignore_index=True
+    )
+    launches["began_s"] -= launches["began_s"].min()
+    return launches[["began_s", "arm", "mpi", "block", "pace"]]
+
+
+def needs(campaign: Campaign) -> str:
+    """A campaign needs several blocks of a real machine, and when their launches began."""
+    if campaign.machine or paces(campaign)["block"].nunique() < 2:
+        return "it needs two blocks or more, on a real machine"
+    return ""
+
+
+def draw(campaign: Campaign) -> list[Drawing]:
+    """One drawing: a mark per launch, a line per block."""
+    frame = paces(campaign)
     span = max(1.06, 1.05 * float(max(frame["pace"].max(), 1 / frame["pace"].min())))
     mpis = in_order(frame["mpi"], MPIS)
     page = sheet(
@@ -51,7 +95,7 @@ def drift(found: Findings) -> list[Drawing | Skipped]:
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda second, _: f"{second:g} s"))
     axes.set_xlabel("since the first launch began")
-    caption = f"{_caption(frame)}{_company(found.company)}"
+    caption = f"{_caption(frame)}{_company(company_ratio(campaign.cells, campaign.alone))}"
     return [Drawing(NAME, "", TITLE, caption, _description(frame), page, detail=True)]
 
 
@@ -83,3 +127,13 @@ def _description(frame: pd.DataFrame) -> str:
     paces = ", ".join(map(ratio_text, frame.groupby("block")["pace"].median()))
     arms = len(set(frame["arm"]))
     return f"Line chart of {len(frame)} launches of {arms} arms. Median pace by block: {paces}."
+
+
+TABLE = Listing(
+    "twins",
+    f"The {HOST} against itself",
+    f"Time of the repeated {HOST} arm over the first: no container causes this. {{floors}}",
+    "twins",
+    detail=True,
+)
+FIGURE = Figure(NAME, TITLE, draw, needs)

@@ -4,16 +4,9 @@ import pandas as pd
 
 from experiments.analysis.cost_evaluation import Evaluation
 from experiments.analysis.selection import at, in_order, rows
-from experiments.model.quantities import percent_text
+from experiments.model.quantities import percent_text, ranks_text
 from plots.layout.figure_layout import Drawing, sheet
-from plots.layout.labels import (
-    MPIS,
-    OPERATIONS,
-    mpi_name,
-    operation_name,
-    ranks_text,
-    transport_name,
-)
+from plots.layout.labels import MPIS, OPERATIONS, mpi_name, operation_name, transport_name
 from plots.layout.marks import measured, seconds_axis, series_handles, size_axis
 from plots.layout.style import INK, series
 

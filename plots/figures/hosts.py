@@ -5,9 +5,9 @@ import pandas as pd
 from experiments.analysis.cost_evaluation import Evaluation
 from experiments.analysis.cost_of_links import ALGORITHMS, on_more_hosts
 from experiments.analysis.selection import at, in_order, rows
-from experiments.model.quantities import seconds_text
+from experiments.model.quantities import bytes_text, seconds_text
 from plots.layout.figure_layout import Drawing, sheet
-from plots.layout.labels import MPIS, bytes_text, mpi_name
+from plots.layout.labels import MPIS, mpi_name
 from plots.layout.marks import counts_axis, measured, seconds_axis, series_handles
 from plots.layout.style import series
 

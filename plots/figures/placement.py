@@ -1,33 +1,20 @@
 """Figure 3: what it costs to spread ranks over nodes, and to keep their buffers far away."""
 
+from collections.abc import Iterator
+
 import pandas as pd
 from matplotlib.axes import Axes
 
-from experiments.analysis.findings import Findings
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.selection import at, in_order, of_first_arm, usual
+from experiments.model.quantities import bytes_text, ranks_text
+from plots.layout import marks
 from plots.layout.facets import Part, parts
-from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
-from plots.layout.labels import (
-    OPERATIONS,
-    bytes_text,
-    operation_name,
-    ranks_text,
-    ratios_in_words,
-    short_arm,
-)
-from plots.layout.marks import (
-    dodge,
-    even_ticks,
-    hollow,
-    kind_handles,
-    look_of,
-    points,
-    ratio_scale,
-    ratio_span,
-    size_axis,
-    transport_handles,
-)
+from plots.layout.figure_layout import Drawing, Figure, say_instead, sheet
+from plots.layout.labels import OPERATIONS, operation_name, ratios_in_words, short_arm
 from plots.layout.style import KINDS, MUTED, stroke
+from plots.tables.listing import Listing
+from plots.text.claims import Answer, slowdown
 
 NAME = "placement"
 TITLE = "Placement of ranks and buffers"
@@ -39,22 +26,30 @@ FACTORS = {
 NOTE = "Ratio of times, median over paired blocks with 95 % interval; above 1× is slower."
 
 
-def placement(found: Findings) -> list[Drawing | Skipped]:
+def needs(campaign: Campaign) -> str:
+    """A campaign needs two places of ranks, or of buffers."""
+    if not campaign.placements.empty:
+        return ""
+    return "; ".join(_lacking(campaign).values()) or (
+        "this campaign varies neither where ranks run (packed, spread) nor where their buffers "
+        "are (local, remote)"
+    )
+
+
+def draw(campaign: Campaign) -> list[Drawing]:
     """One drawing per MPI and rank count: a row per operation, a column per placement factor."""
-    frame = found.placements
-    lacking = {
-        factor: f"{level}: {found.unmeasured[level]}"
+    lacking = _lacking(campaign)
+    return [_drawing(part, lacking) for part in parts(of_first_arm(campaign.placements))]
+
+
+def _lacking(campaign: Campaign) -> dict[str, str]:
+    """Why a factor has a level that was not measured."""
+    return {
+        factor: f"{level}: {campaign.unmeasured[level]}"
         for factor, (_, _, levels) in FACTORS.items()
         for level in levels
-        if level in found.unmeasured
+        if level in campaign.unmeasured
     }
-    if frame.empty:
-        reason = "; ".join(lacking.values()) or (
-            "this campaign varies neither where ranks run (packed, spread) nor where their buffers "
-            "are (local, remote)"
-        )
-        return [Skipped(NAME, TITLE, reason)]
-    return [_drawing(part, lacking) for part in parts(of_first_arm(frame))]
 
 
 def _drawing(part: Part, lacking: dict[str, str]) -> Drawing:
@@ -71,8 +66,9 @@ def _drawing(part: Part, lacking: dict[str, str]) -> Drawing:
         panel_height=1.0,
         column_heads=[FACTORS[factor][0] for factor in factors],
         row_heads=[operation_name(operation) for operation in operations],
-        legend=kind_handles(frame, marks=len(transports) < 2) + transport_handles(transports),
-        notes=[" ".join((NOTE, *hollow(frame)))],
+        legend=marks.kind_handles(frame, marks=len(transports) < 2)
+        + marks.transport_handles(transports),
+        notes=[" ".join((NOTE, *marks.hollow(frame)))],
         left=0.42,
     )
     for axes, operation, factor in page.by(operations, factors):
@@ -81,9 +77,9 @@ def _drawing(part: Part, lacking: dict[str, str]) -> Drawing:
             say_instead(axes, lacking.get(factor, "No cell of it is finished."))
         else:
             _panel(axes, mine, transports)
-    size_axis(page, frame["bytes"], 3 if len(factors) > 1 else 6)
-    span = ratio_span(frame, least=1.1, most=10.0)
-    ratio_scale(page.panels[0][0], 1 / span, span, even_ticks(span))
+    marks.size_axis(page, frame["bytes"], 3 if len(factors) > 1 else 6)
+    span = marks.ratio_span(frame, least=1.1, most=10.0)
+    marks.ratio_scale(page.panels[0][0], 1 / span, span, marks.even_ticks(span))
     return Drawing(
         NAME,
         part.name,
@@ -102,9 +98,9 @@ def _panel(axes: Axes, mine: pd.DataFrame, transports: set[str]) -> None:
     axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
     kinds = in_order(mine["kind"], KINDS)
     for (kind, transport), series in mine.groupby(["kind", "transport"], sort=True):
-        look = look_of(str(kind), str(transport), transports)
-        shift = dodge(kinds.index(str(kind)), len(kinds))
-        points(axes, series, "ratio", look, stroke(str(transport)), shift=shift)
+        look = marks.look_of(str(kind), str(transport), transports)
+        shift = marks.dodge(kinds.index(str(kind)), len(kinds))
+        marks.points(axes, series, "ratio", look, stroke(str(transport)), shift=shift)
 
 
 def _description(frame: pd.DataFrame, ranks: int) -> str:
@@ -115,3 +111,39 @@ def _description(frame: pd.DataFrame, ranks: int) -> str:
         f"{bytes_text(frame['bytes'].max())}: "
         + ratios_in_words(largest, "factor", "operation", "transport", "kind")
     )
+
+
+def answers(campaign: Campaign) -> Iterator[Answer]:
+    """What each placement costs that was asked for."""
+    for factor, question, done in (
+        ("binding", "What does it cost to spread ranks over nodes?", "spread over all nodes"),
+        ("locality", "What does a distant buffer cost?", "with buffers on another node"),
+    ):
+        if sentence := _place(campaign, factor, done):
+            yield Answer(question, sentence, figure=NAME)
+
+
+def _place(campaign: Campaign, factor: str, done: str) -> str:
+    """What a placement costs, or why that was not measured; "" where it was not asked for."""
+    frame = at(campaign.placements, factor=factor)
+    _, held, levels = FACTORS[factor]
+    if frame.empty:
+        absent = [level for level in reversed(levels) if level in campaign.unmeasured]
+        reasons = "; ".join(f"{level}: {campaign.unmeasured[level]}" for level in absent)
+        return f"Not measured. {reasons}" if reasons else ""
+    return slowdown(usual(frame, held), campaign, done)
+
+
+def _rows(campaign: Campaign) -> pd.DataFrame:
+    """Where both factors vary, a row that compares one shows both levels: "spread over packed"."""
+    frame = campaign.placements
+    return frame.fillna({name: words for name, (words, *_) in FACTORS.items() if name in frame})
+
+
+TABLE = Listing(
+    "placement",
+    "Placement",
+    "Time spread over packed (binding), remote over local (locality).",
+    _rows,
+)
+FIGURE = Figure(NAME, TITLE, draw, needs)

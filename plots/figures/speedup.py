@@ -3,7 +3,7 @@
 The paper's two figures are drawn as lines where the machine is a real one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,31 +11,16 @@ from matplotlib.artist import Artist
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from experiments.analysis.findings import BASELINE, Findings, absent_containers
-from experiments.analysis.selection import at, in_order
+from experiments.analysis.campaign import BASELINE, Campaign, absent_containers
+from experiments.analysis.selection import at, emulated, in_order, of_first_arm, rows
+from experiments.analysis.statistics import Verdict
+from experiments.model.experiment import KINDS
+from experiments.model.quantities import bytes_text, ranks_text
+from plots.layout import labels, marks
 from plots.layout.facets import Part, parts, some_arms
-from plots.layout.figure_layout import Drawing, Page, Skipped, sheet
-from plots.layout.labels import (
-    OPERATIONS,
-    by_mpi,
-    bytes_text,
-    operation_name,
-    ranks_text,
-    ratios_in_words,
-    short_arm,
-)
-from plots.layout.marks import (
-    colour_handle,
-    dodge,
-    hollow,
-    points,
-    ratio_ends,
-    ratio_scale,
-    ratio_ticks,
-    size_axis,
-    transport_handles,
-)
+from plots.layout.figure_layout import Drawing, Figure, Page, sheet
 from plots.layout.style import ALERT, ARMS, MUTED, TRANSPORTS, Look, stroke
+from plots.tables.listing import Listing
 from plots.tables.published import (
     BCAST_16,
     CELLS,
@@ -46,6 +31,8 @@ from plots.tables.published import (
     largest,
     of_one_kind,
 )
+from plots.text import claims
+from plots.text.claims import CELL, Answer
 
 NAME = "speedup"
 TITLE = "Speed-up of high-bandwidth memory"
@@ -61,33 +48,35 @@ _CLAIM_OF_A_CELL = Line2D(
 )
 
 
-def speedup(found: Findings) -> list[Drawing | Skipped]:
+def needs(campaign: Campaign) -> str:
+    """A campaign needs a second kind of memory."""
+    if not campaign.speedups.empty:
+        return ""
+    asked = [f"{k}: {why}" for k, why in campaign.unmeasured.items() if k.startswith(("hbw", "hi"))]
+    return "; ".join(asked) or f"it needs a kind of memory to compare with {BASELINE}"
+
+
+def draw(campaign: Campaign) -> list[Drawing]:
     """Per MPI a drawing against ranks, where several counts were measured, and one per count.
 
     All have a row of panels per operation; arms differ by colour, transports by mark.
     """
-    frame = of_one_kind(found)
-    if frame.empty:
-        reasons = [
-            f"{k}: {why}" for k, why in found.unmeasured.items() if k.startswith(("hbw", "hi"))
-        ]
-        reason = "; ".join(reasons) or f"it needs a kind of memory to compare with {BASELINE}"
-        return [Skipped(NAME, TITLE, reason)]
-    frame = frame[frame["arm"].isin(_arms(found)[0])]
-    drawn: list[Drawing | Skipped] = [
-        _against_ranks(suffix, title_end, largest(mine), found)
-        for suffix, title_end, mine in by_mpi(frame)
+    frame = of_one_kind(campaign)
+    frame = frame[frame["arm"].isin(_arms(campaign)[0])]
+    drawn = [
+        _against_ranks(suffix, title_end, largest(mine), campaign)
+        for suffix, title_end, mine in labels.by_mpi(frame)
         if largest(mine)["ranks"].nunique() > 1
     ]
-    return drawn + [_against_size(part, found) for part in parts(frame)]
+    return drawn + [_against_size(part, campaign) for part in parts(frame)]
 
 
-def _arms(found: Findings) -> tuple[list[str], list[str]]:
+def _arms(campaign: Campaign) -> tuple[list[str], list[str]]:
     """The arms that are shown, and notes on the others."""
-    return some_arms(of_one_kind(found)["arm"], MOST_ARMS)
+    return some_arms(of_one_kind(campaign)["arm"], MOST_ARMS)
 
 
-def _against_ranks(suffix: str, title_end: str, frame: pd.DataFrame, found: Findings) -> Drawing:
+def _against_ranks(suffix: str, title_end: str, frame: pd.DataFrame, campaign: Campaign) -> Drawing:
     size, kind = int(frame["bytes"].max()), str(frame["kind"].iloc[0])
     counts = sorted({int(count) for count in frame["ranks"]})
     places = {count: 2.0**place for place, count in enumerate(counts)}
@@ -95,7 +84,7 @@ def _against_ranks(suffix: str, title_end: str, frame: pd.DataFrame, found: Find
     cells = set(CELLS) & set(zip(frame["operation"], frame["ranks"], strict=True))
     claimed = cells if comparable(frame) else set()
     heading = f"Speed-up of {kind} over {BASELINE}, {bytes_text(size)}"
-    page = _page(heading, placed, "place", found, [_CLAIM_OF_A_CELL] if claimed else [])
+    page = _page(heading, placed, "place", campaign, [_CLAIM_OF_A_CELL] if claimed else [])
     axes = page.panels[0][0]
     axes.set_xscale("log", base=2)
     axes.set_xticks(list(places.values()), list(map(str, counts)))
@@ -126,11 +115,11 @@ def _against_ranks(suffix: str, title_end: str, frame: pd.DataFrame, found: Find
     )
 
 
-def _against_size(part: Part, found: Findings) -> Drawing:
+def _against_size(part: Part, campaign: Campaign) -> Drawing:
     frame, kind = part.frame, str(part.frame["kind"].iloc[0])
     heading = f"Speed-up of {kind} over {BASELINE}, {ranks_text(part.ranks)}"
-    page = _page(heading, frame, "bytes", found)
-    size_axis(page, frame["bytes"], 6)
+    page = _page(heading, frame, "bytes", campaign)
+    marks.size_axis(page, frame["bytes"], 6)
     ends = frame[frame["bytes"].isin((frame["bytes"].min(), frame["bytes"].max()))]
     return Drawing(
         NAME,
@@ -147,7 +136,7 @@ def _page(
     heading: str,
     frame: pd.DataFrame,
     across: str,
-    found: Findings,
+    campaign: Campaign,
     claims: Sequence[Artist] = (),
 ) -> Page:
     """Points on a common axis of ratios, logarithmic, with all medians on it.
@@ -156,17 +145,17 @@ def _page(
         across: column of the horizontal axis; lines join bytes alone.
         claims: entries of the legend beside those of all these pages.
     """
-    arms, others = _arms(found)
+    arms, others = _arms(campaign)
     colours = dict(zip(arms, ARMS, strict=False))
     absent = [
-        f"Not measured. {arm}: {found.unmeasured[arm]}"
-        for arm in absent_containers(found.unmeasured)
+        f"Not measured. {arm}: {campaign.unmeasured[arm]}"
+        for arm in absent_containers(campaign.unmeasured)
     ]
     papers = [MOST] if comparable(frame) else []
-    low, high = ratio_ends([*frame["ratio"], 1.0, *papers])  # an interval has no say
+    low, high = marks.ratio_ends([*frame["ratio"], 1.0, *papers])  # an interval has no say
     notes = [
         "Median over paired blocks with 95 % interval; above 1× HBM is faster.",
-        *hollow(frame, "blocks"),
+        *marks.hollow(frame, "blocks"),
     ]
     if (frame["low"] < low).any() or (frame["high"] > high).any():
         notes.append("Intervals that leave the axis are cut at its edge.")
@@ -174,10 +163,13 @@ def _page(
         heading,
         of=frame,
         panel_height=1.0,
-        row_heads=[operation_name(operation) for operation in _operations(frame)],
+        row_heads=[labels.operation_name(operation) for operation in _operations(frame)],
         legend=[
-            *(colour_handle(colour, short_arm(arm)) for arm, colour in colours.items()),
-            *transport_handles(frame["transport"]),
+            *(
+                marks.colour_handle(colour, labels.short_arm(arm))
+                for arm, colour in colours.items()
+            ),
+            *marks.transport_handles(frame["transport"]),
             *([_CLAIM_AT_MOST] if papers else []),
             *claims,
         ],
@@ -185,7 +177,7 @@ def _page(
         notes=[*notes, *others],
         left=0.42,
     )
-    ratio_scale(page.panels[0][0], low, high, ratio_ticks(low, high))
+    marks.ratio_scale(page.panels[0][0], low, high, marks.ratio_ticks(low, high))
     series = [(arm, name) for arm in arms for name in in_order(frame["transport"], TRANSPORTS)]
     for axes, operation in zip(page.flat(), _operations(frame), strict=True):
         axes.axhline(1, color=MUTED, linewidth=0.7, zorder=1.5)
@@ -194,14 +186,14 @@ def _page(
         for number, (arm, transport) in enumerate(series):
             own = at(frame, operation=operation, arm=arm, transport=transport)
             joined, line = across == "bytes", stroke(transport)
-            shift = dodge(number, len(series)) ** (1.0 if joined else 2.2)
+            shift = marks.dodge(number, len(series)) ** (1.0 if joined else 2.2)
             look = Look(colours[arm], line.marker)
-            points(axes, own, "ratio", look, line, across=across, shift=shift, joined=joined)
+            marks.points(axes, own, "ratio", look, line, across=across, shift=shift, joined=joined)
     return page
 
 
 def _operations(frame: pd.DataFrame) -> list[str]:
-    return in_order(frame["operation"], OPERATIONS)
+    return in_order(frame["operation"], labels.OPERATIONS)
 
 
 def _caption(frame: pd.DataFrame, kind: str) -> str:
@@ -219,5 +211,56 @@ def _caption(frame: pd.DataFrame, kind: str) -> str:
 
 def _description(frame: pd.DataFrame) -> str:
     claim = " The paper claims 4.45 for Bcast at 16 ranks and 4.87 at most."
-    every = ratios_in_words(frame, "operation", "ranks", "bytes", "transport", "arm")
+    every = labels.ratios_in_words(frame, "operation", "ranks", "bytes", "transport", "arm")
     return every + claim * comparable(frame)
+
+
+def answers(campaign: Campaign) -> Iterator[Answer]:
+    """How much faster other kinds of memory are, where the campaign asked for any."""
+    if sentence := _memory(campaign):
+        question = "How much faster are collectives in high-bandwidth memory?"
+        yield Answer(question, sentence, figure=NAME)
+
+
+def _memory(campaign: Campaign) -> str:
+    """How much faster other kinds of memory are; "" where the campaign asked for none."""
+    frame = of_first_arm(of_one_kind(campaign))
+    if frame.empty:
+        reasons = [
+            f"{kind}: {campaign.unmeasured[kind]}" for kind in KINDS if kind in campaign.unmeasured
+        ]
+        return f"Not measured. {'; '.join(reasons)}" if reasons else ""
+    kind = frame["kind"].iloc[0]
+    if emulated(frame):
+        return (
+            f"Not answered by this machine: {kind} was emulated on ordinary memory. The path "
+            f"works; its ratios to {BASELINE} memory, {claims.span(frame)} over {len(frame)} "
+            "cells, show the spread of the measurement and nothing about high-bandwidth memory."
+        )
+    if (frame["verdict"] == Verdict.TOO_FEW).all():
+        return (
+            f"{claims.span(frame)} times as fast in {kind} as in {BASELINE} memory from cell to "
+            f"cell, {claims.few(frame)}."
+        )
+    faster = frame[(frame["verdict"] == Verdict.DIFFERS) & (frame["ratio"] > 1)]
+    if faster.empty:
+        return (
+            f"No speed-up in any of {len(frame)} cells: in {BASELINE} memory they take "
+            f"{claims.bound(frame)} more time than in {kind}." + claims.ending(frame, campaign)
+        )
+    best = max(rows(faster), key=lambda cell: cell.ratio)
+    return (
+        f"Up to {claims.claimed(best)} as fast in {kind} as in {BASELINE} memory "
+        f"({labels.in_words(best, *CELL, 'mpi', 'arm')}); faster beyond the noise floor in "
+        f"{len(faster)} of {len(frame)} cells. The paper claims 445 %, read as 4.45 times, for "
+        "Bcast at 16 ranks, and 487 % at most." + claims.ending(frame, campaign)
+    )
+
+
+TABLE = Listing(
+    "speedup",
+    "Speed-up of high-bandwidth memory",
+    f"Time in {BASELINE} memory over time in the kind named.",
+    "speedups",
+)
+FIGURE = Figure(NAME, TITLE, draw, needs)

@@ -3,27 +3,17 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from experiments.analysis.findings import BASELINES, REFERENCE, Findings, absent_containers
+from experiments.analysis.campaign import BASELINES, REFERENCE, Campaign, absent_containers
 from experiments.analysis.selection import at, in_order, rows, usual
 from experiments.model.arms import HOST
-from experiments.model.quantities import seconds_text
-from experiments.model.workloads import WORKLOADS
+from experiments.model.quantities import bytes_text, ranks_text, seconds_text
+from experiments.model.workloads import COMPUTING, WORKLOADS
+from plots.layout import marks
 from plots.layout.facets import Part, parts, some_arms
-from plots.layout.figure_layout import Drawing, Skipped, say_instead, sheet
-from plots.layout.labels import OPERATIONS, bytes_text, operation_name, ranks_text, short_arm
-from plots.layout.marks import (
-    bound_handle,
-    dodge,
-    hollow,
-    kind_handles,
-    look_of,
-    points,
-    positive_ends,
-    seconds_axis,
-    size_axis,
-    transport_handles,
-)
+from plots.layout.figure_layout import Drawing, Figure, say_instead, sheet
+from plots.layout.labels import OPERATIONS, operation_name, short_arm
 from plots.layout.style import BOUND_LINE, KINDS, TRANSPORTS, is_printed, look, stroke
+from plots.tables.listing import TIMES, Listing
 
 NAME = "times"
 TITLE = "Time against message size"
@@ -42,13 +32,16 @@ CAPTION = (
 )
 
 
-def times(found: Findings) -> list[Drawing | Skipped]:
+def needs(campaign: Campaign) -> str:
+    """A campaign needs a cell."""
+    return "no cell was measured" if campaign.times.empty else ""
+
+
+def draw(campaign: Campaign) -> list[Drawing]:
     """One drawing per MPI and rank count: a row of panels per operation, a column per arm."""
-    if found.times.empty:
-        return [Skipped(NAME, TITLE, "no cell was measured")]
-    frame = found.times[~found.times["operation"].isin(WORKLOADS)]
+    frame = campaign.times[~campaign.times["operation"].isin(WORKLOADS)]
     frame = frame[~frame["arm"].isin(BASELINES)]  # baselines.py draws those
-    return [_drawing(part, found.unmeasured) for part in parts(frame)]
+    return [_drawing(part, campaign.unmeasured) for part in parts(frame)]
 
 
 def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
@@ -69,13 +62,13 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
         column_heads=[short_arm(arm) for arm in columns],
         row_heads=[operation_name(operation) for operation in operations],
         legend=[
-            *kind_handles(frame, marks=len(transports) < 2),
-            bound_handle(),
-            *transport_handles(frame["transport"]),
+            *marks.kind_handles(frame, marks=len(transports) < 2),
+            marks.bound_handle(),
+            *marks.transport_handles(frame["transport"]),
         ],
         alerts=[f"Not measured. {t}: {unmeasured[t]}" for t in TRANSPORTS if t in unmeasured],
         notes=[
-            " ".join(("Median of launch medians with its 95 % interval.", *hollow(frame))),
+            " ".join(("Median of launch medians with its 95 % interval.", *marks.hollow(frame))),
             *_grouped(frame),
             *others,
         ],
@@ -88,10 +81,10 @@ def _drawing(part: Part, unmeasured: dict[str, str]) -> Drawing:
             say_instead(axes, "No cell of it is finished.")
         else:
             _panel(axes, mine, transports)
-    size_axis(page, frame["bytes"], 3 if len(columns) > 1 else 6)
+    marks.size_axis(page, frame["bytes"], 3 if len(columns) > 1 else 6)
     first = page.panels[0][0]
-    seconds_axis(first)
-    least, most = positive_ends(frame[["median_s", "low", "high", "bound_s"]])
+    marks.seconds_axis(first)
+    least, most = marks.positive_ends(frame[["median_s", "low", "high", "bound_s"]])
     first.set_ylim(least / 1.6, most * 2.2)
     return Drawing(
         NAME,
@@ -118,10 +111,10 @@ def _panel(axes: Axes, frame: pd.DataFrame, transports: set[str]) -> None:
     kinds = in_order(frame["kind"], KINDS)
     for index, kind in enumerate(kinds):
         mine = at(frame, kind=kind)
-        shift = dodge(index, len(kinds))
+        shift = marks.dodge(index, len(kinds))
         for transport in in_order(mine["transport"], TRANSPORTS):
-            timed, own = at(mine, transport=transport), look_of(kind, transport, transports)
-            points(axes, timed, "median_s", own, stroke(transport), shift=shift)
+            timed, own = at(mine, transport=transport), marks.look_of(kind, transport, transports)
+            marks.points(axes, timed, "median_s", own, stroke(transport), shift=shift)
         bound = mine.groupby("bytes")["bound_s"].median().dropna()
         axes.plot(
             bound.index.to_numpy(dtype=float) * shift,
@@ -145,3 +138,19 @@ def _description(frame: pd.DataFrame, part: Part) -> str:
         )
         lines.append(f"{operation_name(str(operation))}, {transport}, {kind}, {arm}: {span}.")
     return f"Line charts of time against message size{part.where}. {' '.join(lines)}"
+
+
+TABLE = Listing(
+    "times",
+    "Times",
+    "Median over launches of the launch median, with its 95 % nonparametric interval. p95 and "
+    "p99: medians over launches too; a launch of fewer than 100 iterations has none. Memory "
+    "bound: the least time that the copy bandwidth allows. Skew: from the first rank's begin "
+    "after the barrier to the last one's. Bus: the bus bandwidth, which is a rank's largest "
+    "buffer over the median, with r ranks times 2(r - 1)/r for Allreduce and (r - 1)/r for "
+    "Allgather and Reduce_scatter_block. n: the iterations of all launches. Group: how many "
+    "operations an iteration times back to back, at most.",
+    lambda campaign: campaign.times[~campaign.times["operation"].isin(COMPUTING)],
+    TIMES,
+)
+FIGURE = Figure(NAME, TITLE, draw, needs)

@@ -12,15 +12,9 @@ from experiments.analysis.cost_cells import CannotModel
 from experiments.analysis.cost_evaluation import Evaluation
 from experiments.analysis.selection import at, in_order, rows
 from experiments.model.quantities import ratio_text, seconds_text
+from plots.layout import marks
 from plots.layout.figure_layout import Drawing, Skipped, sheet
 from plots.layout.labels import OPERATIONS, operation_name
-from plots.layout.marks import (
-    counts_axis,
-    kind_handles,
-    mark_handle,
-    seconds_axis,
-    series_handles,
-)
 from plots.layout.style import INK, MUTED, Look, look, series
 from plots.tables.published import BCAST_16, MOST
 
@@ -44,8 +38,8 @@ def speedup(found: Evaluation, machine: str) -> Drawing:
         panel_height=1.1,
         row_heads=[f"Ranks {name}" for name in placements],
         legend=[
-            *series_handles(map(operation_name, operations)),
-            *([mark_handle(Look(INK, "_"), "published")] if published else []),
+            *marks.series_handles(map(operation_name, operations)),
+            *([marks.mark_handle(Look(INK, "_"), "published")] if published else []),
         ],
         legend_columns=3,
         left=0.42,
@@ -98,7 +92,7 @@ def scaling(
         f"{subject}. By cost models; nothing was measured there",
         panel_height=2.0,
         legend=[
-            *kind_handles(frame.assign(emulated=False), marks=False),
+            *marks.kind_handles(frame.assign(emulated=False), marks=False),
             *(
                 Line2D([], [], color=INK, linestyle=dashes, label=network_name(network))
                 for network, dashes in zip(networks, DASHES, strict=False)
@@ -116,8 +110,8 @@ def scaling(
             axes.fill_between(
                 line["nodes"], line["low"], line["high"], color=colour, alpha=0.12, linewidth=0
             )
-    counts_axis(axes)
-    seconds_axis(axes, multiples=False)
+    marks.counts_axis(axes)
+    marks.seconds_axis(axes, multiples=False)
     axes.set_xlabel("nodes")
     last = frame[frame["nodes"] == frame["nodes"].max()]
     sentences = [

@@ -1,18 +1,22 @@
 """Figure 8: what a step of training or decoding computes, and how long it communicates."""
 
+from collections.abc import Iterator
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from experiments.analysis.findings import Findings
-from experiments.analysis.selection import at, in_order, places, rows
+from experiments.analysis.campaign import Campaign
+from experiments.analysis.selection import at, in_order, of_first_arm, places, rows
 from experiments.model.arms import arm_key
-from experiments.model.quantities import percent_text, seconds_text
+from experiments.model.quantities import bytes_text, percent_text, ranks_text, seconds_text
 from experiments.model.workloads import WORKLOADS
 from plots.layout.facets import Part, parts
-from plots.layout.figure_layout import Drawing, Skipped, sheet
-from plots.layout.labels import bytes_text, operation_name, ranks_text, short_arm
+from plots.layout.figure_layout import Drawing, Figure, sheet
+from plots.layout.labels import OPERATIONS, arm_name, operation_name, short_arm
 from plots.layout.style import BAND, INK, TRANSPORTS, party
+from plots.tables.listing import STEP_TIMES, Listing
+from plots.text.claims import Answer
 
 NAME = "workloads"
 TITLE = "Computation and communication"
@@ -20,9 +24,9 @@ BAR = 0.17  # inches from bar to bar
 LEFT = 1.45  # inches for the names of bars
 
 
-def workloads(found: Findings) -> list[Drawing | Skipped]:
+def draw(campaign: Campaign) -> list[Drawing]:
     """One drawing per MPI and rank count: panels by step and size, bars by transport and arm."""
-    return [_drawing(part) for part in parts(found.workloads)]
+    return [_drawing(part) for part in parts(campaign.workloads)]
 
 
 def _drawing(part: Part) -> Drawing:
@@ -98,3 +102,33 @@ def _description(frame: pd.DataFrame, part: Part) -> str:
         for cell in rows(frame)
     ]
     return f"Bar charts of the time of a step{part.where}: {' '.join(lines)}"
+
+
+def answers(campaign: Campaign) -> Iterator[Answer]:
+    """How much of each step is communication, on the host or the first arm there is."""
+    every = of_first_arm(campaign.workloads)
+    for operation in in_order(every["operation"], OPERATIONS):
+        steps = at(every, operation=operation)
+        arm = arm_name(steps["arm"].iloc[0])
+        by_transport = steps.groupby("transport")["share"]
+        least, most = by_transport.min(), by_transport.max()
+        shares = [
+            f"{percent_text(least[transport], 0)} to {percent_text(most[transport], 0)} of its "
+            f"time on {transport}"
+            for transport in in_order(steps["transport"], TRANSPORTS)
+        ]
+        question = f"How much of a {operation_name(operation)} is communication?"
+        sentence = f"{arm.capitalize()}, from size to size: {', '.join(shares)}."
+        yield Answer(question, sentence, figure=NAME)
+
+
+TABLE = Listing(
+    "workloads",
+    "Computation and communication",
+    "Time of a step; of the same step without communication, which took turns with it; and "
+    "the share of the step that is communication. p95: median over launches too. n: the steps "
+    "of all launches.",
+    "workloads",
+    STEP_TIMES,
+)
+FIGURE = Figure(NAME, TITLE, draw)

@@ -16,37 +16,38 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from experiments.analysis.findings import Findings, find
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.metadata_diff import flatten
-from experiments.analysis.reading import Campaign, load
+from experiments.analysis.reading import load
 from experiments.analysis.selection import emulated, in_order
 from experiments.analysis.statistics import CLAIM_BLOCKS, least_p
 from experiments.analysis.validity_warnings import awake
 from experiments.model.arms import arm_key
-from experiments.model.experiment import MPIS_ARE_ARMS
 from experiments.model.quantities import NOTHING, counted, percent_text
-from plots import glossary
-from plots.draw import contest_drawings, drawings, write
-from plots.figures import chain
+from plots.contents import answers, drawings, is_bench, tables
+from plots.draw import write
+from plots.figures import bench, chain
 from plots.html import samples
 from plots.html.svg_embed import inline, variable
-from plots.layout import confounder_text
 from plots.layout.figure_layout import Drawing, Skipped
-from plots.layout.labels import MPIS, arm_name, mpi_name
+from plots.layout.labels import MPIS, arm_name, glossary, mpi_name
 from plots.layout.style import DARK
 from plots.tables import data_path
 from plots.tables.metadata_diff_table import by_arm, listed
-from plots.tables.results import tables
-from plots.text import rivals
-from plots.text.answers import answers
-from plots.text.evidence import evidence
-from plots.text.headline import NOTHING_SAID, headline
+from plots.text import causes
+from plots.text.claims import Answer
+from plots.text.headline import headline
 
 TEMPLATES = Path(__file__).parent / "templates"
 NAME = "report.html"
 
 _APART = ("experiment", "schedule", "missing", "command", "format")
 """Parts of campaign.json that have a place of their own on the page, or none."""
+
+
+Evidence = tuple[Answer, Drawing | None, list[Drawing]]
+"""An answer; the first drawing of its topic, where that has a place further up the page; the
+drawings of its topic that have none."""
 
 
 def report(results: Path, out: Path) -> Path:
@@ -67,15 +68,12 @@ def place(out: Path) -> Path:
 
 def page(campaign: Campaign) -> str:
     """The page of a campaign, as text."""
-    found = find(campaign)
-    of_bench = campaign.experiment.launches.arms == MPIS_ARE_ARMS
-    drawn = contest_drawings(campaign) if of_bench else drawings(found)
+    drawn = drawings(campaign)
     figures = [each for each in drawn if isinstance(each, Drawing)]
     leading = next((each for each in figures if each.topic == chain.NAME), None)
-    answered = rivals.answers(campaign) if of_bench else answers(found)
-    shown, others = evidence(answered, figures, leading)
+    shown, others = evidence(answers(campaign), figures, leading)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
-    raw = samples.samples(campaign, found.containers)
+    raw = samples.samples(campaign)
     header, launches = campaign.header, campaign.launches
     arms = sorted({launch["launch"]["arm"] for launch in launches}, key=arm_key)
     apart, common = by_arm(launches)
@@ -83,13 +81,13 @@ def page(campaign: Campaign) -> str:
         campaign=campaign.name,
         title=campaign.experiment.title,
         question=campaign.experiment.question,
-        headline=NOTHING_SAID if of_bench else headline(found),
-        marks=rivals.marks(campaign) if of_bench else marks(found),
+        headline=headline(campaign),
+        marks=bench.marks(campaign) if is_bench(campaign) else marks(campaign),
         leading=leading,
         evidence=shown,
         figures=others,
         skipped=[each for each in drawn if isinstance(each, Skipped)],
-        tables=[rivals.table(campaign)] if of_bench else tables(found),
+        tables=tables(campaign),
         asleep=asleep(launches),
         warnings=campaign.warnings,
         missing=header.get("missing", []),
@@ -106,10 +104,28 @@ def page(campaign: Campaign) -> str:
         experiment=flatten(listed(header["experiment"])),
         command=command(header.get("command", "")),
         commands=commands(launches),
-        glossary=glossary.words(),
+        glossary=glossary(),
         drawn_by=redraw(header.get("command", ""), campaign.folder.name),
         colours=[(variable(light), light, dark) for light, dark in DARK.items()],
     )
+
+
+def evidence(
+    answers: Sequence[Answer], drawn: Sequence[Drawing], leading: Drawing | None = None
+) -> tuple[list[Evidence], list[Drawing]]:
+    """Each answer with its drawings, and the drawings that no answer names: each has one place.
+
+    Args:
+        leading: the drawing above all answers.
+    """
+    left = [each for each in drawn if each is not leading]
+    placed: list[Evidence] = []
+    for answer in answers:
+        first = next((each for each in drawn if each.topic == answer.figure), None)
+        own = [each for each in left if each.topic == answer.figure]
+        left = [each for each in left if each.topic != answer.figure]
+        placed.append((answer, None if first in own else first, own))
+    return placed, left
 
 
 def _template() -> Template:
@@ -136,25 +152,25 @@ def asleep(launches: Iterable[Mapping[str, Any]]) -> str:
     )
 
 
-def marks(found: Findings) -> list[str]:
+def marks(campaign: Campaign) -> list[str]:
     """What a reader must know before the first figure, a few words each."""
-    notes = [found.machine] if found.machine else []
-    if found.blocks < CLAIM_BLOCKS and not found.machine:
+    notes = [campaign.machine] if campaign.machine else []
+    if campaign.blocks < CLAIM_BLOCKS and not campaign.machine:
         notes.append(
-            f"Quick campaign: {counted(found.blocks, 'paired block')}, signed-rank p not below "
-            f"{least_p(found.blocks):.3f}"
+            f"Quick campaign: {counted(campaign.blocks, 'paired block')}, signed-rank p not below "
+            f"{least_p(campaign.blocks):.3f}"
         )
-    if emulated(found.times):
+    if emulated(campaign.times):
         notes.append("High-bandwidth memory emulated on ordinary memory")
-    if not found.machine:
-        floor = f"Noise floor ±{percent_text(found.floor)} at most"
-        none = "No A/A pair" if found.twins.empty else "Too few A/A cells in every band of sizes"
-        notes.append(floor if math.isfinite(found.floor) else f"{none}, so no noise floor")
-    if count := len(confounder_text.caveats(found)):
+    if not campaign.machine:
+        floor = f"Noise floor ±{percent_text(campaign.floor)} at most"
+        none = "No A/A pair" if campaign.twins.empty else "Too few A/A cells in every band of sizes"
+        notes.append(floor if math.isfinite(campaign.floor) else f"{none}, so no noise floor")
+    if count := len(causes.caveats(campaign)):
         caveats = counted(count, "caveat")
         notes.append(f"{caveats} beside the containers themselves: see the answers")
-    notes += [f"{each[0].upper()}{each[1:]}" for each in found.conditions]
-    return notes + [f"Not measured: {level}" for level in found.unmeasured]
+    notes += [f"{each[0].upper()}{each[1:]}" for each in campaign.conditions]
+    return notes + [f"Not measured: {level}" for level in campaign.unmeasured]
 
 
 def commands(launches: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

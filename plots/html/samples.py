@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from experiments.analysis.reading import Campaign
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.selection import rows
 from experiments.model.arms import HOST
 from experiments.results import recorded
@@ -28,17 +27,15 @@ Series = dict[tuple[Any, ...], list[dict[str, Any]]]
 """By arm and the factors of _BETWEEN and _WITHIN: one of each launch, in the order of blocks."""
 
 
-def samples(campaign: Campaign, containers: pd.DataFrame) -> dict[str, Any]:
+def samples(campaign: Campaign) -> dict[str, Any]:
     """What the page's script draws; plain values.
-
-    Args:
-        containers: as Findings.containers; its index names the cells.
 
     Returns:
         kept: the most samples shown of a launch's cell.
         series: each [samples measured, their median, the shown ones in order]; microseconds. Of
             more than `kept` those of evenly spaced ranks, the least and the greatest among them.
-        cells: {index: {what: words, ratio, verdict, arm, pairs: [[block, host's series, arm's]]}}.
+        cells: {index in Campaign.containers: {what: words, ratio, verdict, arm, pairs}}; pairs are
+            [block, host's series, arm's].
     """
     launches = list(_measured(campaign))
     total = sum(len(cells) for _, cells in launches)
@@ -59,7 +56,9 @@ def samples(campaign: Campaign, containers: pd.DataFrame) -> dict[str, Any]:
     return {
         "kept": kept,
         "series": shown,
-        "cells": {str(cell.Index): _cell(cell, _pairs(cell, found)) for cell in rows(containers)},
+        "cells": {
+            str(cell.Index): _cell(cell, _pairs(cell, found)) for cell in rows(campaign.containers)
+        },
     }
 
 

@@ -1,4 +1,4 @@
-"""Which part of the findings gets a drawing of its own, and what heads its panels."""
+"""Which part of a campaign gets a drawing of its own, and what heads its panels."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -6,7 +6,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from experiments.model.arms import USERLAND, arm_key, in_container, named
-from plots.layout.labels import LAYOUTS, arm_name, by_mpi, environment_name, ranks_text
+from experiments.model.quantities import ranks_text
+from plots.layout.labels import LAYOUTS, arm_name, by_mpi, environment_name
 
 
 class Part(NamedTuple):

@@ -8,18 +8,18 @@ Knows of what the panels show what all rows have in common.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import matplotlib
+import matplotlib.figure
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
+from experiments.analysis.campaign import Campaign
 from plots.layout import labels
 from plots.layout.style import (
     ALERT,
@@ -41,7 +41,7 @@ _R = TypeVar("_R")
 _C = TypeVar("_C")
 
 
-class Page(Figure):
+class Page(matplotlib.figure.Figure):
     """A figure that knows its panels, and its words, drawn or left to its caption.
 
     Attributes:
@@ -107,6 +107,27 @@ class Skipped:
     name: str
     title: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of campaigns: called with one, it gives its drawings.
+
+    Attributes:
+        name: of its drawings' topic.
+        draw: the drawings; none of a campaign that does not ask for what they show.
+        needs: why a campaign that should have them lacks what they show; "" where it has it.
+    """
+
+    name: str
+    title: str
+    draw: Callable[[Campaign], Sequence[Drawing]]
+    needs: Callable[[Campaign], str] = lambda campaign: ""
+
+    def __call__(self, campaign: Campaign) -> Sequence[Drawing | Skipped]:
+        """The drawings, or why there are none."""
+        reason = self.needs(campaign)
+        return [Skipped(self.name, self.title, reason)] if reason else self.draw(campaign)
 
 
 def sheet(
@@ -240,7 +261,7 @@ class _Text:
         self.pitch, self.gap = pitch, gap
         self.height = gap + pitch * len(self.lines) if self.lines else 0.0
 
-    def draw(self, figure: Figure, y: float) -> float:
+    def draw(self, figure: matplotlib.figure.Figure, y: float) -> float:
         """Draw from y inches downwards; return the y below."""
         x, height = _MARGIN / figure.get_figwidth(), figure.get_figheight()
         for number, line in enumerate(self.lines):
@@ -249,7 +270,9 @@ class _Text:
         return y - self.height
 
 
-def _draw_legend(figure: Figure, handles: Sequence[Artist], columns: int, y: float) -> None:
+def _draw_legend(
+    figure: matplotlib.figure.Figure, handles: Sequence[Artist], columns: int, y: float
+) -> None:
     """The legend from y inches downwards."""
     figure.legend(
         handles=handles,

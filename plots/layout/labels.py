@@ -1,10 +1,11 @@
-"""The words and numbers on figures and in tables: names, units, rounding. Knows no drawing.
+"""Names and words on figures and in tables. Knows no drawing.
 
-Independent of the locale: numbers are formatted here and nowhere else.
+experiments/model/quantities.py formats numbers.
 """
 
-import math
+import tomllib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,11 +21,12 @@ from experiments.model.environment import EnvironmentId
 from experiments.model.lower_bound import BARRIER
 from experiments.model.quantities import (
     NOTHING,
-    TIMES,
+    bytes_text,
     counted,
+    interval_text,
     percent_text,
+    ranks_text,
     ratio_text,
-    significant,
 )
 from experiments.model.workloads import WORKLOADS
 from experiments.results import recorded
@@ -32,6 +34,8 @@ from experiments.results import recorded
 EMULATED = (
     "Emulated HBM: ordinary memory in its place. Shows that the path works, not how fast HBM is."
 )
+
+GLOSSARY = Path(__file__).parents[1] / "html" / "templates" / "glossary.toml"
 
 OPERATIONS = {name: call for name, call in CALLS.items() if name != BARRIER} | {
     name: each.title for name, each in WORKLOADS.items()
@@ -85,8 +89,13 @@ _TRANSPORTS = {
     "mpi-blocking": "Allreduce of the MPI each batch",
     "alone": "no communication",
 }
-_BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
-MINUS = "\N{MINUS SIGN}"
+
+
+def glossary() -> dict[str, str]:
+    """{word: meaning} of the words that pages and report use in a sense of their own, in the order
+    in which they build on each other."""
+    words: dict[str, str] = tomllib.loads(GLOSSARY.read_text(encoding="utf-8"))
+    return words
 
 
 def operation_name(operation: str) -> str:
@@ -151,37 +160,6 @@ def transport_name(transport: str) -> str:
     return name if own == transport else f"{name} over private arrays"
 
 
-def ranks_text(ranks: int) -> str:
-    """ "1 rank", "16 ranks"."""
-    return f"{ranks} rank" if ranks == 1 else f"{ranks} ranks"
-
-
-def bytes_text(count: int) -> str:
-    """ "1 KiB", "16 MiB"; a count that is no whole multiple keeps two decimals at most."""
-    power = min(max(0, int(count).bit_length() - 1) // 10, len(_BINARY) - 1)
-    return f"{round(count / 1024**power, 2):g} {_BINARY[power]}"
-
-
-def bandwidth_text(bytes_per_second: float) -> str:
-    """ "12.3 GB/s" in powers of ten, as bandwidths are quoted; a dash for NaN."""
-    if not math.isfinite(bytes_per_second):
-        return NOTHING
-    return f"{significant(bytes_per_second / 1e9)} GB/s"
-
-
-def tick_text(seconds: float) -> str:
-    """A decade on a time axis: "10 µs"."""
-    size, unit = next(((s, u) for s, u in TIMES if seconds >= s * 0.9995), TIMES[-1])
-    return f"{round(seconds / size, 3):g} {unit}"
-
-
-def interval_text(low: float, high: float) -> str:
-    """ "0.98 to 1.10", or a dash where there is no interval."""
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return NOTHING
-    return f"{ratio_text(low)} to {ratio_text(high)}"
-
-
 def ratio_and_interval(cell: Any) -> str:
     """ "1.04 (95 % interval 0.98 to 1.10)" of its ratio, low and high; or "1.04 (no interval)"."""
     interval = interval_text(cell.low, cell.high)
@@ -207,28 +185,6 @@ def ratios_in_words(frame: pd.DataFrame, *factors: str) -> str:
     """A sentence for each row: its levels of these factors, its ratio and interval."""
     every = [f"{in_words(cell, *factors)}: {ratio_and_interval(cell)}." for cell in rows(frame)]
     return " ".join(every)
-
-
-def p_text(p: float) -> str:
-    """Three decimals; "< 0.001" below."""
-    if not math.isfinite(p):
-        return NOTHING
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def bound_text(low: float, high: float) -> str:
-    """ "-0.8 % to +1.3 %" of 0.992 and 1.013: how much longer something takes, at least and at
-    most; a dash where there is no interval."""
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return NOTHING
-    return " to ".join(_signed(end - 1) for end in (low, high))
-
-
-def _signed(share: float) -> str:
-    """ "+1.3 %", "-0.8 %", "0 %", "+73 %"."""
-    percent = 100 * share
-    text = f"{percent:+.{1 if abs(percent) < 9.95 else 0}f}"
-    return f"{'0' if float(text) == 0 else text.replace('-', MINUS)} %"
 
 
 def setting(frame: pd.DataFrame) -> str:

@@ -13,8 +13,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from experiments.analysis.selection import in_order
+from experiments.model.quantities import bytes_text, tick_text
 from plots.layout.figure_layout import Page
-from plots.layout.labels import bytes_text, kind_name, tick_text, transport_name
+from plots.layout.labels import kind_name, transport_name
 from plots.layout.style import (
     BOUND_LINE,
     INK,

@@ -19,8 +19,14 @@ from experiments.analysis.selection import json_records, json_value, rows
 from experiments.analysis.statistics import CONTAINER, EQUIVALENCE, FEWEST_BLOCKS, Verdict
 from experiments.console.output import print_text, to_stdout
 from experiments.console.stages import Stages
-from experiments.model.quantities import percent_text, ratio_text, seconds_text
-from plots.layout.labels import arm_name, by_operation, bytes_text, interval_text, operation_name
+from experiments.model.quantities import (
+    bytes_text,
+    interval_text,
+    percent_text,
+    ratio_text,
+    seconds_text,
+)
+from plots.layout.labels import arm_name, by_operation, operation_name
 
 WIDTH = 170  # columns where standard output is no terminal: a line per row
 _ALWAYS = ("operation", "transport", "bytes")  # have a column even if they never vary

@@ -5,13 +5,18 @@ from typing import Any
 
 import pandas as pd
 from rich.console import Console
-from rich.table import Table as RichTable
 
 from experiments.analysis import cost_evaluation
 from experiments.analysis.cost_evaluation import MODELS, Evaluation, relative_error
 from experiments.analysis.selection import rows
-from experiments.model.quantities import NOTHING, percent_text, seconds_text, significant
-from plots.layout.labels import bytes_text, mpi_name, operation_name
+from experiments.model.quantities import (
+    NOTHING,
+    bytes_text,
+    percent_text,
+    seconds_text,
+    significant,
+)
+from plots.layout.labels import mpi_name, operation_name
 from plots.tables.table import Table
 
 WIDTH = 120  # columns of the terminal that the widest table takes
@@ -123,12 +128,7 @@ def show(tables: Sequence[Table], found: Evaluation) -> None:
     console = Console(highlight=False)
     console.width = max(console.width, WIDTH)  # rows are of more use than pages
     for table in tables:
-        printed = RichTable(title=table.title, title_justify="left", box=None, pad_edge=False)
-        for head, numeric in zip(table.head, table.numeric, strict=True):
-            printed.add_column(head, justify="right" if numeric else "left", no_wrap=True)
-        for row in table.rows:
-            printed.add_row(*row)
-        console.print(printed)
+        console.print(table.terminal())
     console.print(sentence(found))
     if found.times["learned"].isna().all():
         console.print(cost_evaluation.MISSING)

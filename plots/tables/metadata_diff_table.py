@@ -1,7 +1,7 @@
 """What differs between the arms of a campaign besides the containers, and what is the same. Pure.
 
 Arms are compared within an MPI. The data path has a table of its own (data_path.py), and nodes have
-a map (figures/map.py).
+a map (figures/placement_map.py).
 """
 
 from collections import defaultdict

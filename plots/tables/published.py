@@ -11,20 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.analysis.findings import BASELINE, Findings
+from experiments.analysis.campaign import BASELINE, Campaign
 from experiments.analysis.selection import at, in_order, rows, usual
 from experiments.model.arms import arm_key
-from experiments.model.quantities import NOTHING, ratio_text
+from experiments.model.quantities import NOTHING, bytes_text, ratio_text
 from experiments.results import recorded
-from plots.layout.labels import (
-    OPERATIONS,
-    alerts,
-    arm_name,
-    by_mpi,
-    bytes_text,
-    operation_name,
-    setting,
-)
+from plots.layout.labels import OPERATIONS, alerts, arm_name, by_mpi, operation_name, setting
 from plots.tables.table import Table
 
 BCAST_16 = 4.45
@@ -41,10 +33,10 @@ def comparable(frame: pd.DataFrame) -> bool:
     return not recorded.machines(frame[recorded.COLUMN])
 
 
-def of_one_kind(found: Findings) -> pd.DataFrame:
+def of_one_kind(campaign: Campaign) -> pd.DataFrame:
     """Speed-ups of one kind, hbw where it was measured, of ranks and buffers in their usual place;
     none where HBM was not measured."""
-    frame = found.speedups
+    frame = campaign.speedups
     if frame.empty:
         return frame
     return usual(frame[frame["kind"] == in_order(frame["kind"], ("hbw",))[0]])
@@ -55,15 +47,15 @@ def largest(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(frame[frame["bytes"] == frame["bytes"].max()])
 
 
-def comparison(found: Findings) -> list[Table]:
+def comparison(campaign: Campaign) -> list[Table]:
     """The paper's table, operation by ranks, for each MPI; none where HBM was not measured."""
-    frame = of_one_kind(found)
+    frame = of_one_kind(campaign)
     if frame.empty:
         return []
-    return [_table(found, *each) for each in by_mpi(largest(frame))]
+    return [_table(campaign, *each) for each in by_mpi(largest(frame))]
 
 
-def _table(found: Findings, suffix: str, title_end: str, frame: pd.DataFrame) -> Table:
+def _table(campaign: Campaign, suffix: str, title_end: str, frame: pd.DataFrame) -> Table:
     """One row per operation and rank count that were timed, a column per transport and arm, the
     paper's last; a dash where no block has a pair of both kinds."""
     columns = [
@@ -73,7 +65,7 @@ def _table(found: Findings, suffix: str, title_end: str, frame: pd.DataFrame) ->
         for arm in sorted(set(frame["arm"]), key=arm_key)
     ]
     cells = {(c.operation, int(c.ranks), c.transport, c.arm): c for c in rows(frame)}
-    timed = found.times[found.times["mpi"] == frame["mpi"].iloc[0]]
+    timed = campaign.times[campaign.times["mpi"] == frame["mpi"].iloc[0]]
     counts = sorted({int(count) for count in timed["ranks"]})
     shown = list(itertools.product(in_order(timed["operation"], OPERATIONS), counts))
     body = [

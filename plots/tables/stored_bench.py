@@ -16,10 +16,17 @@ from experiments.analysis.statistics import Verdict
 from experiments.model import plain_file
 from experiments.model.contender_names import FORMS, PLAIN
 from experiments.model.mpi_settings import DEFAULT
-from experiments.model.quantities import NOTHING, percent_text, ratio_text, seconds_text
+from experiments.model.quantities import (
+    NOTHING,
+    bytes_text,
+    interval_text,
+    percent_text,
+    ratio_text,
+    seconds_text,
+)
 from experiments.results import typed
 from experiments.results.store import ResultsError
-from plots.layout.labels import OPERATIONS, bytes_text, interval_text, mpi_name, operation_name
+from plots.layout.labels import OPERATIONS, mpi_name, operation_name
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -9,29 +9,15 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.data_path import Loss
-from experiments.analysis.findings import Findings
 from experiments.analysis.mpi_transport_log import SINGLE_COPY
 from experiments.analysis.selection import at
 from experiments.analysis.statistics import EQUIVALENCE, Verdict
 from experiments.model.arms import USERLAND, arm_key, named
-from plots.layout import data_path_text
-from plots.layout.labels import (
-    LAYOUTS,
-    arm_name,
-    bytes_text,
-    mpi_name,
-    operation_name,
-)
-from plots.text.cost import (
-    base_name,
-    bound,
-    claimed,
-    compared,
-    effects,
-    ending,
-    widest,
-)
+from experiments.model.quantities import bytes_text
+from plots.layout.labels import LAYOUTS, arm_name, mpi_name, operation_name
+from plots.text import causes, claims
 
 MPI = "mpi"  # the transport that every MPI job uses
 LARGE = 4096  # bytes from which an MPI may copy at once
@@ -56,10 +42,10 @@ class Headline:
 NOTHING_SAID = Headline([], [])
 
 
-def headline(found: Findings) -> Headline:
+def headline(campaign: Campaign) -> Headline:
     """Empty where the campaign compares no container with anything, or has too few blocks."""
-    every = compared(found)
-    if found.machine or every.cells.empty:
+    every = claims.compared(campaign)
+    if campaign.machine or every.cells.empty:
         return NOTHING_SAID
     cells = every.cells[every.cells["arm"] != USERLAND]
     if (cells["verdict"] == Verdict.TOO_FEW).all():
@@ -68,24 +54,24 @@ def headline(found: Findings) -> Headline:
     names, clauses = _names(arms), {}
     for arm in arms:
         mine = at(cells, arm=arm, transport=MPI)
-        if explained := _explained(mine, found.data_paths.losses, arm):
+        if explained := _explained(mine, campaign.data_paths.losses, arm):
             clauses[arm] = explained
     others = [arm for arm in arms if arm not in clauses]
     kept = at(cells[cells["arm"].isin(others)], transport=MPI)
-    own = at(cells, transport=found.ours)
+    own = at(cells, transport=campaign.ours)
     bounded = [
         *_bounded(" and ".join(names[arm] for arm in others), kept, "an MPI's times"),
-        *_bounded("every container", own, f"those of {found.ours}"),
+        *_bounded("every container", own, f"those of {campaign.ours}"),
     ]
     lost = [f"{names[arm]} makes {text}" for arm, texts in clauses.items() for text in texts]
     sentences = [
-        f"{', and '.join(bounded)}, {base_name(every.base)}." if bounded else "",
+        f"{', and '.join(bounded)}, {claims.base_name(every.base)}." if bounded else "",
         f"{'; '.join(lost)}." if lost else "",
-        _mended(found.data_paths.losses, clauses),
+        _mended(campaign.data_paths.losses, clauses),
     ]
-    conditions = [*_counted(kept, "an MPI"), *_counted(own, found.ours)]
+    conditions = [*_counted(kept, "an MPI"), *_counted(own, campaign.ours)]
     sentences = [sentence for sentence in sentences if sentence]
-    ends = [*conditions, ending(cells, found).strip()]
+    ends = [*conditions, claims.ending(cells, campaign).strip()]
     return Headline(sentences, ends) if sentences else NOTHING_SAID
 
 
@@ -100,16 +86,16 @@ def _explained(cells: pd.DataFrame, losses: Iterable[Loss], arm: str) -> list[st
         mine = cells[cells["mpi"] == loss.mpi] if loss.arm == arm else cells[:0]
         if tuple(loss.ways) == (SINGLE_COPY,):
             mine = mine[mine["bytes"] >= LARGE]
-        extremes = {word: most for word, _, most in effects(mine)}
+        extremes = {word: most for word, _, most in claims.effects(mine)}
         if "slower" in extremes:
             text = _cell(extremes["slower"])
             if faster := extremes.get("faster"):
                 text += (
-                    f", but {operation_name(faster.operation)} {claimed(faster)} as long at "
+                    f", but {operation_name(faster.operation)} {claims.claimed(faster)} as long at "
                     f"{bytes_text(faster.bytes)}"
                 )
             ways = " and ".join(loss.ways)
-            clauses.setdefault((ways, data_path_text.effect(loss)), []).append(text)
+            clauses.setdefault((ways, causes.effect(loss)), []).append(text)
     return [
         f"{' and '.join(cells)}, because {ways} {'are' if ' and ' in ways else 'is'} lost: {effect}"
         for (ways, effect), cells in clauses.items()
@@ -118,7 +104,7 @@ def _explained(cells: pd.DataFrame, losses: Iterable[Loss], arm: str) -> list[st
 
 def _mended(losses: Iterable[Loss], arms: Collection[str]) -> str:
     """What gets back the ways that these arms lost, and the flag for one's own container."""
-    remedies = [data_path_text.remedy(loss) for loss in losses if loss.arm in arms]
+    remedies = [causes.remedy(loss) for loss in losses if loss.arm in arms]
     remedies = list(dict.fromkeys(filter(None, remedies)))
     if not remedies:
         return ""
@@ -137,8 +123,8 @@ def _names(arms: Iterable[str]) -> dict[str, str]:
 def _cell(cell: Any) -> str:
     """ "MPICH's Allreduce up to 1.73 times (1.70 to 1.77) as long (4 MiB)"."""
     return (
-        f"{mpi_name(cell.mpi)}'s {operation_name(cell.operation)} up to {claimed(cell)} as long "
-        f"({bytes_text(cell.bytes)})"
+        f"{mpi_name(cell.mpi)}'s {operation_name(cell.operation)} up to {claims.claimed(cell)} "
+        f"as long ({bytes_text(cell.bytes)})"
     )
 
 
@@ -148,8 +134,8 @@ def _bounded(arms: str, cells: pd.DataFrame, times: str) -> list[str]:
     if known.empty:
         return []
     verb = "change" if " and " in arms else "changes"
-    where = widest(known, "operation")
-    return [f"{arms} {verb} {times} by {bound(known)} in every single cell{where}"]
+    where = claims.widest(known, "operation")
+    return [f"{arms} {verb} {times} by {claims.bound(known)} in every single cell{where}"]
 
 
 def _counted(cells: pd.DataFrame, caller: str) -> list[str]:
@@ -161,6 +147,6 @@ def _counted(cells: pd.DataFrame, caller: str) -> list[str]:
     texts = [f"Of cells of {caller}, {alike} of {len(known)} are within ±{100 * EQUIVALENCE:.0f} %"]
     texts += [
         f"{len(part)} of {len(cells)} are {word}, most of all {_cell(most)}"
-        for word, part, most in effects(cells)
+        for word, part, most in claims.effects(cells)
     ]
     return [f"{'; '.join(texts)}."]

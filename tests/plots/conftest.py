@@ -12,12 +12,12 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.remote.webdriver import WebDriver
 
-from experiments.bench.question import ask
 from experiments.model.launch import FORMAT
 from experiments.results import store
 from experiments.schedule.blocks import schedule
 from plots.draw import draw
 from plots.html.report import report
+from tests.benches import ask
 from tests.sharing import MadeOnce
 
 

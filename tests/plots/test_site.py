@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import hbmcomm
-from plots import glossary, site
+from plots import site
 from plots.draw import PlotsError
+from plots.layout.labels import glossary
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,6 +78,6 @@ def test_a_dead_link_is_refused_by_its_page(tmp_path: Path, link: str) -> None:
 
 
 def test_the_glossary_has_the_words_of_a_campaign() -> None:
-    words = glossary.words()
+    words = glossary()
     assert {"campaign", "block", "arm", "cell", "cadence", "bound", "arena", "A/A"} <= words.keys()
     assert all(meaning.endswith(".") and "|" not in meaning for meaning in words.values())

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from experiments.analysis import comparison, ratios
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.comparison import Comparison, Difference, compare
-from experiments.analysis.reading import COLUMNS, Campaign
+from experiments.analysis.reading import COLUMNS
 from experiments.analysis.statistics import Verdict
 from experiments.catalogue import spec
 from experiments.results.store import ResultsError

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from experiments.analysis import cost_of_links
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.cost_cells import CannotModel, Measured
 from experiments.analysis.cost_evaluation import Evaluation, evaluate, relative_error
-from experiments.analysis.reading import Campaign, load
+from experiments.analysis.reading import load
 from experiments.results.unarchive import opened
 from hbmcomm import costmodel
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from experiments.analysis import export, reading
-from experiments.analysis.reading import Campaign
+from experiments.analysis.campaign import Campaign
 from experiments.results import recorded
 
 NUMBERS = [name for name in (*reading.COLUMNS, "begin_s") if name.endswith("_s")] + ["carried"]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from experiments.analysis.left_out import notes
+from experiments.analysis.validity_warnings import left_out
 
 
 def launch(arm: str, *cells: dict[str, Any], without: tuple[dict[str, Any], ...] = ()) -> Any:
@@ -14,22 +14,24 @@ def cell(transport: str, size: int | None, **more: str) -> dict[str, Any]:
 
 
 def test_what_went_well_is_not_mentioned() -> None:
-    assert [*notes([launch("mpich", cell("mpi", 8))])] == []
+    assert [*left_out([launch("mpich", cell("mpi", 8))])] == []
 
 
 def test_wrong_data_is_reported_with_all_sizes_together() -> None:
-    found = notes([launch("impi", *(cell("mpi", size, wrong="1 element") for size in (1024, 8)))])
+    found = left_out(
+        [launch("impi", *(cell("mpi", size, wrong="1 element") for size in (1024, 8)))]
+    )
     assert [*found] == ["impi: plain Gather of 8, 1,024 bytes left wrong data, not counted"]
 
 
 def test_a_contender_that_is_no_mpi_is_reported_with_the_mpi_beside_it() -> None:
-    (note,) = notes([launch("impi", cell("pickle", 8, wrong="1 element"))])
+    (note,) = left_out([launch("impi", cell("pickle", 8, wrong="1 element"))])
     assert note.startswith("pickle beside impi: plain Gather of 8 bytes")
 
 
 def test_what_failed_is_reported_with_its_reason_once_for_all_blocks() -> None:
     left = (cell("mpi", 8, why="exit code 139"), cell("mpi", None, why="exit code 139"))
-    (note,) = notes([launch("openmpi-sm", without=left)] * 2)
+    (note,) = left_out([launch("openmpi-sm", without=left)] * 2)
     assert note == (
         "openmpi-sm, 2 ranks: plain Gather of any size left out once it failed: exit code 139"
     )

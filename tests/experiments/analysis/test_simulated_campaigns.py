@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from experiments.analysis import reading
-from experiments.analysis.findings import find
-from plots.text.answers import answers
+from plots.contents import answers
 from plots.text.headline import headline
 from tests.campaigns import write_campaign
 from tests.experiments.analysis.simulated import BLOCKS, LASTING, NOISES, shares
@@ -54,7 +53,7 @@ def sentences(folder: Path, seed: int, effect: float, blocks: int) -> str:
 
     flags: dict[str, Any] = {"environments": "host,userland,docker", "profiles": "tuned"}
     write_campaign(folder, slim=True, times=times, seed=seed, blocks=blocks, **flags)
-    found = find(reading.load(folder))
+    found = reading.load(folder)
     shown = [each.sentence for each in answers(found) if "container cost" in each.question]
     opening = headline(found)
     return " ".join([*opening.sentences, *opening.conditions, *shown])

@@ -14,7 +14,8 @@ from experiments.model import quantities
 from experiments.model.arms import arms
 from experiments.model.environment import BARE_HOST, DOCKER, ENVIRONMENTS, USERLAND, EnvironmentId
 from experiments.model.errors import SpecError
-from experiments.model.experiment import KINDS, OPERATIONS
+from experiments.model.experiment import KINDS, Experiment
+from experiments.model.launch import OPERATIONS
 
 LEAST = {"name": "x", "title": "t", "question": "q"}
 
@@ -23,7 +24,7 @@ LEAST = {"name": "x", "title": "t", "question": "q"}
 def test_every_file_of_the_catalogue_is_valid(name: str) -> None:
     found = spec.load(name)
     assert found.name == name
-    assert spec.from_dict(found.to_dict(), "stored") == found
+    assert Experiment.from_dict(found.to_dict(), "stored") == found
 
 
 def test_a_name_is_unique_in_all_folders_of_the_catalogue() -> None:
@@ -76,7 +77,7 @@ def test_torch_is_needed_where_environments_measure_its_groups(
     transports: list[str], arms: str, uses: bool
 ) -> None:
     values = {"factors": {"transports": transports}, "launches": {"arms": arms}}
-    assert spec.from_dict(LEAST | values, "mine.toml").uses_torch == uses
+    assert Experiment.from_dict(LEAST | values, "mine.toml").uses_torch == uses
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_a_mistake_names_file_key_and_nearest_valid_name(
     values: dict[str, object], shown: list[str]
 ) -> None:
     with pytest.raises(SpecError) as caught:
-        spec.from_dict(LEAST | values, "mine.toml")
+        Experiment.from_dict(LEAST | values, "mine.toml")
     assert "mine.toml" in str(caught.value) or "sizes" in str(values)
     for words in shown:
         assert words in str(caught.value)
@@ -142,13 +143,13 @@ def test_a_name_that_no_experiment_resembles_gets_no_suggestion(name: str, shown
 
 def test_names_are_read_in_any_case_and_operations_as_mpi4py_spells_them_too() -> None:
     asked = {"operations": ["Allreduce", "BCAST", "bcast"], "kinds": ["HBW"], "dtype": "Float64"}
-    factors = spec.from_dict(LEAST | {"factors": asked}, "mine.toml").factors
+    factors = Experiment.from_dict(LEAST | {"factors": asked}, "mine.toml").factors
     assert factors.operations == ("allreduce", "bcast")
     assert (factors.kinds, factors.dtype) == (("hbw",), "float64")
 
 
 def test_an_experiment_that_names_no_kind_measures_ordinary_memory() -> None:
-    assert spec.from_dict(LEAST, "mine.toml").factors.kinds == ("regular",)
+    assert Experiment.from_dict(LEAST, "mine.toml").factors.kinds == ("regular",)
 
 
 def test_flags_choose_operations_and_kinds() -> None:
@@ -222,7 +223,7 @@ def test_flags_take_the_place_of_what_the_file_says() -> None:
 
 
 def test_a_transport_may_stop_at_a_size_of_its_own() -> None:
-    limited = spec.from_dict(LEAST | {"factors": {"largest": {"mpi": "1MiB"}}}, "mine.toml")
+    limited = Experiment.from_dict(LEAST | {"factors": {"largest": {"mpi": "1MiB"}}}, "mine.toml")
     assert limited.factors.largest == {"mpi": 2**20}
 
 
@@ -245,7 +246,7 @@ def test_an_emulated_machine_is_named_behind_its_way() -> None:
     assert (str(bare), str(docker)) == ("vm:plain", "vm-docker:plain")
     assert found.machine == bare.machine == docker.machine == "plain"
     assert docker.has_engine and not bare.has_engine
-    assert spec.from_dict(found.to_dict(), "stored") == found
+    assert Experiment.from_dict(found.to_dict(), "stored") == found
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_ranks_of_emulated_hosts_can_be_in_a_container() -> None:
     assert (bare.container, contained.container) == ("", "charliecloud")
     assert contained.on_hosts and contained.is_container and not contained.has_engine
     assert (contained.hosts, contained.rate) == (bare.hosts, bare.rate) == (2, "100mbit")
-    assert spec.from_dict(asked.to_dict(), "stored") == asked
+    assert Experiment.from_dict(asked.to_dict(), "stored") == asked
     assert [arm.name for arm in arms(asked.launches, "openmpi")] == [
         "host",
         "charliecloud",

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.bench.question import ask
 from experiments.catalogue import spec
 from experiments.driver.attempts import FAILURES, PEER_FAILURES, Attempts
 from experiments.jobs.failures import LaunchFailed
 from experiments.model.contender_names import OURS, changed
 from experiments.model.launch import Cell, Launch, LeftOut
 from experiments.schedule.blocks import schedule
+from tests.benches import ask
 
-ASKED = ask(4, peers="openmpi", ranks="2,3", tuned=True, blocks=2)
+ASKED = ask("2,3", peers="openmpi", tuned=True, blocks=2)
 LAUNCHES = [launch for block in schedule(ASKED, 1) for launch in block.launches]
 
 

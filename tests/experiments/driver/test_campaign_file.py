@@ -139,5 +139,6 @@ def test_a_stored_command_is_text_that_readers_take(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["invoke", "run", "--out", "a\x1b]0;owned\x07\udcff"])
-    begin(out, **campaign_file.origin())
+    written = campaign_file.make(spec.load("tune"), campaign_file.Request(out)).header({})
+    begin(out, command=written["command"])
     assert campaign_file.read(out).stored["command"][-1] == r"a\x1b]0;owned\x07\udcff"

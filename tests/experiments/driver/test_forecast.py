@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from experiments.bench.question import ask
 from experiments.catalogue import spec
 from experiments.driver.forecast import CELL, Host, duration, lines, seconds, together
 from experiments.model.experiment import Experiment
 from experiments.model.launch import Block, Launch
 from experiments.schedule.blocks import schedule
+from tests.benches import ask
 
 GIB = 2**30
 MANY = Host(cores=64, copied=8e9, cache=2**20)
@@ -89,7 +89,8 @@ def of_one_launch(size: int, *kinds: str) -> tuple[Block, ...]:
     """A block of one launch; each of two ranks holds two messages of a kind."""
     one = spec.restrict(paper(), environments="docker", ranks="2", blocks=1)
     launches = replace(one.launches, external=(), bindings=("packed",))
-    factors = replace(one.factors, operations=("bcast",), sizes=(size,), kinds=kinds)
+    varied = {"operations": ("bcast",), "sizes": (size,), "largest": {}, "kinds": kinds}
+    factors = replace(one.factors, **varied)
     return schedule(replace(one, launches=launches, factors=factors), 0)
 
 

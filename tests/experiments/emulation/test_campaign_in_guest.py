@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from experiments.analysis import reading
-from experiments.analysis.reading import Campaign
+from experiments.analysis.campaign import Campaign
 from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.driver import campaign

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from experiments.model.environment import EnvironmentId
-from experiments.model.experiment import OPERATIONS, Measurement
-from experiments.model.launch import Cell, Launch
+from experiments.model.launch import OPERATIONS, Cell, Launch, Measurement
 from tests.launched import LAUNCH
 
 

@@ -27,7 +27,7 @@ from experiments.environments.process import Container, Process
 from experiments.environments.profiles import Machine
 from experiments.environments.vm import Vm
 from experiments.model.environment import MPIS, PROFILES
-from experiments.model.experiment import PACKED, SPREAD
+from experiments.model.launch import PACKED, SPREAD
 from tests import launched
 from tests.experiments.environments.golden_text import delta, paragraphs
 

@@ -21,8 +21,7 @@ from experiments.jobs.execute import execute
 from experiments.model.checkout import ROOT
 from experiments.model.environment import DOCKER, MPIS, EnvironmentId
 from experiments.model.errors import ExperimentsError
-from experiments.model.experiment import Measurement
-from experiments.model.launch import Cell
+from experiments.model.launch import Cell, Measurement
 from experiments.processes import tracking
 from experiments.provision import image as image_provision
 from experiments.provision import mpi_wheels, passthrough, podman

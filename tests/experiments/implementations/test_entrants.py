@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 from mpi4py import MPI
 
-from experiments.bench.question import ask
 from experiments.implementations import entrants
 from experiments.implementations.contender import Contender, ContenderMissing, plain
 from experiments.measure.buffers import Unavailable, make_pool
 from experiments.model.launch import Cell
 from experiments.schedule.blocks import schedule
+from tests.benches import ask
 from tests.starting import Start
 
 pytestmark = pytest.mark.ranks

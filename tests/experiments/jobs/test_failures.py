@@ -25,7 +25,7 @@ def test_what_ranks_report_is_shown_whatever_libraries_print_after_it(
 ) -> None:
     log = tmp_path / "a.log"
     log.write_text("\n".join(lines))
-    _, *output, _ = str(failures.failed("a", 1, log, "--resume")).splitlines()
+    _, *output, _ = str(failures.failed("a", 1, log)).splitlines()
     assert [line.strip() for line in output][: len(shown)] == shown
     assert sum(REPORT[8:] in line for line in output) == (REPORT in lines)
 
@@ -36,6 +36,6 @@ def test_a_full_disk_explains_itself_without_the_launchers_lines(
     log = tmp_path / "a.log"
     log.write_text("prterun noticed that\n" * 13)
     monkeypatch.setattr(failures, "disk_full", lambda folder: True)
-    text = str(failures.failed("a", 1, log, "--resume"))
+    text = str(failures.failed("a", 1, log))
     assert text.startswith(f"launch a failed: No space left on device ({tmp_path}); make room.")
     assert "prterun" not in text and len(text.splitlines()) == 1

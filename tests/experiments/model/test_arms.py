@@ -2,22 +2,32 @@
 
 from dataclasses import replace
 
-from experiments.bench.question import ask
 from experiments.model.arms import Arm, arms, named
-from experiments.model.environment import BARE_HOST, ENVIRONMENTS, LAYOUTS, PROFILES, emulated
+from experiments.model.environment import (
+    BARE_HOST,
+    ENVIRONMENTS,
+    LAYOUTS,
+    PROFILES,
+    EnvironmentId,
+    machine_names,
+)
+from tests.benches import ask
 
 
 def test_the_name_of_an_arm_gives_it_back() -> None:
-    asked = replace(
+    usual = {"arms": "environments", "mpis": ("impi",), "profiles": PROFILES, "aa_pair": True}
+    here = replace(
         ask(2).launches,
-        arms="environments",
-        environments=(*ENVIRONMENTS, *emulated()),
-        profiles=PROFILES,
+        environments=ENVIRONMENTS,
         layouts=LAYOUTS,
         external=("IMB",),
-        aa_pair=True,
+        **usual,  # type: ignore[arg-type]
     )
-    found = arms(asked, "impi")
+    found = arms(here, "impi")
+    for name in machine_names():
+        guest = tuple(EnvironmentId(kind, name) for kind in ("vm", "vm-docker"))
+        asked = replace(here, environments=guest, layouts=LAYOUTS[:1], external=())
+        found += arms(asked, "impi")
     assert {"host-again", "imb", "podman-tuned-per-rank", "vm-plain"} <= {arm.name for arm in found}
     assert [replace(named(arm.name), program=arm.program) for arm in found] == found
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from experiments.model import lower_bound
-from experiments.model.experiment import OPERATIONS
+from experiments.model.launch import OPERATIONS
 from hbmcomm.hierarchical import between
 
 

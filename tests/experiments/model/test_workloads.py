@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from experiments.catalogue import spec
 from experiments.model.contender_names import NO_TRANSPORT
 from experiments.model.errors import SpecError
+from experiments.model.experiment import Experiment
 from experiments.model.lower_bound import COPY
 from experiments.schedule import footprint
 from experiments.schedule.blocks import schedule
@@ -45,11 +45,11 @@ def test_what_a_step_cannot_be_measured_with_is_refused(
     table: str, key: str, value: object, message: str
 ) -> None:
     with pytest.raises(SpecError, match=message):
-        spec.from_dict(asked(table, key, value), "mine.toml")
+        Experiment.from_dict(asked(table, key, value), "mine.toml")
 
 
 def test_the_computation_alone_takes_turns_with_each_step() -> None:
-    launch = schedule(spec.from_dict(LEAST, "mine.toml"), 1)[0].launches[0]
+    launch = schedule(Experiment.from_dict(LEAST, "mine.toml"), 1)[0].launches[0]
     assert len(launch.contests) == 3
     for contest in launch.contests:
         assert contest[0].transport == NO_TRANSPORT
@@ -59,6 +59,6 @@ def test_the_computation_alone_takes_turns_with_each_step() -> None:
 
 
 def test_the_networks_of_a_training_step_count_as_memory_that_it_needs() -> None:
-    launch = schedule(spec.from_dict(LEAST, "mine.toml"), 1)[0].launches[0]
+    launch = schedule(Experiment.from_dict(LEAST, "mine.toml"), 1)[0].launches[0]
     largest = 4 * 2**20
     assert footprint.own_bytes(launch, 0, 0) == largest + 3 * 5 * largest

@@ -25,7 +25,7 @@ def launch(
     alone = {"environments": (BARE_HOST,), "external": (program,), "ranks": (2,)}
     found = replace(
         asked,
-        factors=replace(asked.factors, sizes=sizes, **factors),
+        factors=replace(asked.factors, **{"sizes": sizes, "largest": {}} | factors),
         launches=replace(asked.launches, **alone | launches),
         measurement=replace(asked.measurement, **timing),
     )

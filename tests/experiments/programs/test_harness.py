@@ -16,8 +16,7 @@ import pytest
 from mpi4py import MPI
 
 from experiments.machine import cgroup, facts
-from experiments.model.experiment import OPERATIONS, TRANSPORTS, Measurement
-from experiments.model.launch import Cell, Launch
+from experiments.model.launch import OPERATIONS, TRANSPORTS, Cell, Launch, Measurement
 from experiments.programs.harness import measure
 from experiments.results import store
 from experiments.schedule.turns import Answer, Order
@@ -297,7 +296,7 @@ def test_a_launch_started_with_another_number_of_ranks_is_refused(harness: Harne
 
 def test_a_wrong_result_voids_the_launch(harness: Harness) -> None:
     asked = replace(LAUNCH, cells=(Cell("allreduce", "mpi", "regular", "local", 1024),))
-    program = RANKS.parent / "bench/ranks/sabotaged.py"
+    program = RANKS.parents[1] / "commands/ranks/sabotaged.py"
     printed = harness(asked, program, fails=True, SABOTAGE="plain")
     for word in ("allreduce of", "wrong elements", "WrongResult"):
         assert word in printed

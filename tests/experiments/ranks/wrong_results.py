@@ -4,7 +4,7 @@ import numpy as np
 from mpi4py import MPI
 
 from experiments.measure import operations
-from experiments.model.experiment import OPERATIONS
+from experiments.model.launch import OPERATIONS
 from experiments.model.lower_bound import COPY
 from experiments.schedule import footprint
 

@@ -30,7 +30,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from experiments.analysis import export
-from experiments.analysis.reading import Campaign, load
+from experiments.analysis.campaign import Campaign
+from experiments.analysis.reading import load
 from experiments.model.errors import ExperimentsError
 from experiments.results import store, typed, unarchive
 from experiments.results.store import ResultsError

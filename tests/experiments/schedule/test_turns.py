@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.measure.orders import line_of, orders_of
-from experiments.model.experiment import Measurement
+from experiments.model.launch import Measurement
 from experiments.schedule import turns
 from experiments.schedule.turns import Action, Answer, Lost, Order, conduct
 

@@ -15,7 +15,7 @@ import pytest
 from experiments.analysis import reading
 from experiments.analysis.ratios import floors, paired_ratio
 from experiments.analysis.statistics import FACTORS, Verdict, verdict
-from experiments.model.experiment import Measurement
+from experiments.model.launch import Measurement
 from experiments.schedule.turns import Action, Answer, Order, conduct, numbers
 
 BLOCKS, CELLS = 6, 15

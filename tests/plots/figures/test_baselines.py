@@ -2,8 +2,8 @@
 
 import pytest
 
-from plots.figures.baselines import baselines
-from plots.figures.times import times
+from plots.figures.baselines import FIGURE as baselines
+from plots.figures.times import FIGURE as times
 from tests.campaigns import find
 from tests.plots.figures.reading import marks, only
 

@@ -3,7 +3,8 @@
 import pytest
 from matplotlib.axes import Axes
 
-from plots.figures.chain import MOST, chain
+from plots.figures.chain import FIGURE as chain
+from plots.figures.chain import MOST
 from tests.campaigns import find
 from tests.plots.figures.reading import only
 

@@ -1,19 +1,18 @@
 """Figure 4: the cost of a container against the noise floor."""
 
-from dataclasses import replace
-
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
+from experiments.analysis.campaign import Campaign
+from experiments.analysis.confounders import Confounders
 from experiments.analysis.data_path import DataPaths, Loss
-from experiments.analysis.findings import Findings
-from plots.figures.container import container
-from plots.layout.container_axis import MOST
+from plots.figures.container import FIGURE as container
+from plots.figures.container import MOST_RATIO, Sight, ticks
 from plots.layout.figure_layout import Drawing
 from plots.layout.style import BAND
-from tests.campaigns import find
+from tests.campaigns import changed, find
 from tests.plots.figures.reading import drawn, legend, marks, message, only
 
 TWINS = ("host", "host-again")
@@ -26,13 +25,13 @@ NINE = tuple(
 
 
 @pytest.fixture(scope="module")
-def found() -> Findings:
-    """Findings of the plain campaign; tests only read them."""
+def found() -> Campaign:
+    """Campaign of the plain campaign; tests only read them."""
     return find()
 
 
 @pytest.fixture(scope="module")
-def drawing(found: Findings) -> Drawing:
+def drawing(found: Campaign) -> Drawing:
     """The figure of the plain campaign; tests only read it."""
     return only(container, found)
 
@@ -42,13 +41,13 @@ def bands(drawing: Drawing) -> list[Rectangle]:
     return [patch for patch in patches if to_hex(patch.get_facecolor()) == BAND]  # type: ignore[misc]
 
 
-def test_every_cell_is_a_mark_at_its_ratio(found: Findings, drawing: Drawing) -> None:
+def test_every_cell_is_a_mark_at_its_ratio(found: Campaign, drawing: Drawing) -> None:
     ratios = [line.get_xdata()[0] for line in marks(drawing)]
     assert sorted(ratios) == pytest.approx(sorted(found.containers["ratio"]))
 
 
 def test_the_noise_floor_is_a_band_around_one_in_every_panel(
-    found: Findings, drawing: Drawing
+    found: Campaign, drawing: Drawing
 ) -> None:
     assert len(bands(drawing)) == len(drawing.figure.axes)
     band = bands(drawing)[0]
@@ -78,7 +77,7 @@ def test_where_medians_leave_the_narrow_axis_it_holds_them_and_two_per_cent_can_
     drawing: Drawing,
 ) -> None:
     assert drawing.figure.axes[0].get_xscale() == "log"
-    assert drawing.figure.axes[0].get_xlim()[1] <= MOST
+    assert drawing.figure.axes[0].get_xlim()[1] <= MOST_RATIO
     found = find()
     found.containers.loc[0, ["ratio", "low", "high"]] = [9.0, 8.0, 900.0]
     wide = only(container, found)
@@ -92,18 +91,19 @@ def test_where_medians_leave_the_narrow_axis_it_holds_them_and_two_per_cent_can_
     assert 1 in ticks and len(ticks) > 1
 
 
-def test_a_data_path_that_differs_is_reported_on_the_figure(found: Findings) -> None:
+def test_a_data_path_that_differs_is_reported_on_the_figure(found: Campaign) -> None:
     loss = Loss("openmpi", "docker-tuned-one", ("single copy",))
-    drawing = only(container, replace(found, data_paths=DataPaths((loss,))))
+    drawing = only(container, changed(found, data_paths=DataPaths((loss,))))
     differs = "The data path differs from the host's: Open MPI lost single copy in Docker, tuned"
     assert "The data path differs" in message(drawing)
     assert drawing.caption.endswith(f" {differs}, one container.")
 
 
-def test_many_caveats_are_counted_and_left_to_the_report(found: Findings) -> None:
+def test_many_caveats_are_counted_and_left_to_the_report(found: Campaign) -> None:
     straying = {"arm": "docker-tuned-one", "ranks": 2, "bytes": 1024, "straying": 1, "copies": 3}
     straying |= {"ratio": 0.8, "low": 0.79, "high": 0.81}
-    drawing = only(container, replace(found, straying_copies=pd.DataFrame([straying] * 5)))
+    beside = Confounders(straying_copies=pd.DataFrame([straying] * 5))
+    drawing = only(container, changed(found, confounders=beside))
     assert "5 caveats beside the container itself: see the report." in drawing.caption
     assert "The control differs" not in drawing.caption
 
@@ -162,12 +162,12 @@ def test_what_is_more_than_a_screen_is_drawn_on_several(
 def test_more_operations_than_fit_side_by_side_go_on_another_drawing() -> None:
     found = find(blocks=1)
     more = found.containers[found.containers["operation"] == "bcast"].assign(operation="reduce")
-    found = replace(found, containers=pd.concat([found.containers, more], ignore_index=True))
+    found = changed(found, containers=pd.concat([found.containers, more], ignore_index=True))
     names = [each.name for each in drawn(container, found)]
     assert names == ["container-2-ranks", "container-2-2-ranks"]
 
 
-def test_every_mark_can_be_asked_what_it_shows(found: Findings, drawing: Drawing) -> None:
+def test_every_mark_can_be_asked_what_it_shows(found: Campaign, drawing: Drawing) -> None:
     asked = {line.get_gid() for line in marks(drawing)}
     assert asked == {f"cell-{number}" for number in drawing.marks}
     assert len(asked) == len(found.containers)
@@ -185,3 +185,17 @@ def test_a_missing_arm_is_a_figure_that_says_so() -> None:
 def test_the_description_lists_what_lies_beyond_the_floor(drawing: Drawing) -> None:
     assert "Beyond the noise floor: none." in only(container, find(sizes=(1024,))).description
     assert "Allreduce, pickle, 4 MiB, regular: 1.2" in drawing.description
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.39, 1.5, [0.5, 0.9, 1, 1.4]),
+        (0.4, 2.3, [0.5, 0.9, 1, 2]),
+        (0.87, 10.4, [0.9, 1, 1.4, 10]),
+    ],
+)
+def test_a_stretched_axis_has_ticks_that_can_be_read(
+    low: float, high: float, expected: list[float]
+) -> None:
+    assert ticks(Sight([1024], ["regular"], low, high, True)) == expected

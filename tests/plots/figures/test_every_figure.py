@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from plots.figures.baselines import baselines
-from plots.figures.chain import chain
-from plots.figures.container import container
-from plots.figures.map import placement_map
-from plots.figures.placement import placement
-from plots.figures.speedup import speedup
-from plots.figures.systems import systems
-from plots.figures.times import times
-from plots.figures.wires import wires
-from plots.figures.workloads import workloads
+from plots.figures.baselines import FIGURE as baselines
+from plots.figures.chain import FIGURE as chain
+from plots.figures.container import FIGURE as container
+from plots.figures.placement import FIGURE as placement
+from plots.figures.placement_map import FIGURE as placement_map
+from plots.figures.speedup import FIGURE as speedup
+from plots.figures.systems import FIGURE as systems
+from plots.figures.times import FIGURE as times
+from plots.figures.wires import FIGURE as wires
+from plots.figures.workloads import FIGURE as workloads
 from plots.layout.style import PAPER
 from tests.campaigns import find
 from tests.plots.figures.reading import marks, message, only, reason

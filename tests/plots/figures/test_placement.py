@@ -2,7 +2,7 @@
 
 import pytest
 
-from plots.figures.placement import placement
+from plots.figures.placement import FIGURE as placement
 from tests.campaigns import find
 from tests.plots.figures.reading import message, only
 

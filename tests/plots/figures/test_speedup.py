@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from plots.figures.speedup import speedup
+from plots.figures.speedup import FIGURE as speedup
 from plots.tables.published import BCAST_16, MOST
 from tests.campaigns import find
 from tests.plots.figures.reading import drawn, legend, marks, message

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from plots.contents import answers, tables
 from plots.documentation import MEASURED
 from plots.draw import drawings
-from plots.figures.systems import others, systems
+from plots.figures.systems import FIGURE as systems
+from plots.figures.systems import OF_COLLECTIVES as others
 from plots.layout.figure_layout import Drawing
-from plots.tables.results import tables
-from plots.text.answers import answers
 from tests.campaigns import find
 from tests.plots.figures.reading import drawn, only
 

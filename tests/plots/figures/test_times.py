@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 
-from plots.figures.times import times
+from plots.figures.times import FIGURE as times
 from plots.layout.figure_layout import Drawing
 from plots.layout.style import KINDS
 from tests.campaigns import find

@@ -5,10 +5,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from experiments.analysis.findings import Findings, from_cells
-from plots.figures.wires import NAME, wires
-from plots.text.answers import answers
-from tests.campaigns import make_cells
+from experiments.analysis.campaign import Campaign
+from plots.contents import answers
+from plots.figures.wires import FIGURE as wires
+from plots.figures.wires import NAME
+from tests.campaigns import make_cells, of_cells
 from tests.plots.figures.reading import only
 
 MIB = 2**20
@@ -16,8 +17,8 @@ OVER = {"hierarchical": {"packed": 1.1, "spread": 1.2}, "mpi": {"packed": 2.0, "
 
 
 @pytest.fixture(scope="module")
-def found() -> Findings:
-    """Findings over hosts where each cell takes OVER times the bound, whatever its size."""
+def found() -> Campaign:
+    """Campaign over hosts where each cell takes OVER times the bound, whatever its size."""
     cells: Any = make_cells(
         arms=("host", "host-again"),
         ranks=(8,),
@@ -29,10 +30,10 @@ def found() -> Findings:
     )
     over = pd.Series([OVER[row.transport][row.binding] for row in cells.itertuples()])
     cells = cells.assign(wire_s=cells["median_s"] / over.to_numpy(), carried=over * 0 + 1.004)
-    return from_cells(cells, blocks=6, missing={})
+    return of_cells(cells)
 
 
-def test_a_panel_for_each_placement_shows_each_transport_over_the_bound(found: Findings) -> None:
+def test_a_panel_for_each_placement_shows_each_transport_over_the_bound(found: Campaign) -> None:
     drawing = only(wires, found)
     assert drawing.name == "wires-8-ranks"
     for axes, binding in zip(drawing.figure.axes, ("packed", "spread"), strict=True):
@@ -43,7 +44,7 @@ def test_a_panel_for_each_placement_shows_each_transport_over_the_bound(found: F
     assert "Allreduce, 1 MiB, hierarchical, ranks in blocks: 1.10" in drawing.description
 
 
-def test_a_sentence_for_each_transport_says_how_near_it_comes(found: Findings) -> None:
+def test_a_sentence_for_each_transport_says_how_near_it_comes(found: Campaign) -> None:
     said = {each.question: each for each in answers(found) if each.figure == NAME}
     ours = said["How near does hierarchical come to what the links allow?"].sentence
     assert ours == (
@@ -59,6 +60,6 @@ def test_a_sentence_for_each_transport_says_how_near_it_comes(found: Findings) -
     assert len(best) == 4
 
 
-def test_between_hosts_the_transport_that_is_ours_is_hierarchical(found: Findings) -> None:
+def test_between_hosts_the_transport_that_is_ours_is_hierarchical(found: Campaign) -> None:
     assert found.ours == "hierarchical"
     assert set(found.transports["transport"]) == {"mpi"}

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from experiments.model.quantities import percent_text
+from plots.contents import answers, tables
 from plots.draw import drawings
-from plots.figures.workloads import workloads
+from plots.figures.workloads import FIGURE as workloads
 from plots.layout.figure_layout import Drawing
-from plots.tables.results import tables
-from plots.text.answers import answers
 from tests.campaigns import find
 from tests.plots.figures.reading import only
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
-from experiments.analysis.findings import find
 from experiments.analysis.reading import load
 from experiments.results.unarchive import opened
-from plots import glossary
+from plots.contents import answers
 from plots.html.report import command, commands, redraw, report
-from plots.text.answers import answers
+from plots.layout.labels import glossary
 from tests.sharing import MadeOnce
 
 STORED = Path(__file__).parents[2] / "experiments" / "stored" / "format-2.tar.xz"
@@ -63,7 +62,7 @@ def test_each_question_is_answered_by_a_sentence_and_its_figure(
     page: str, campaign_folder: Path
 ) -> None:
     anchors = []
-    for answer in answers(find(load(campaign_folder))):
+    for answer in answers(load(campaign_folder)):
         shown = re.escape(f"<dt>{escape(answer.question)}</dt>")
         shown += rf"\s*{re.escape(f'<dd>{escape(answer.sentence)}</dd>')}"
         shows = r'(?:\s*<dd[^>]*>[^<]*<(?:figure id|a href)="([^"]+)")?'
@@ -234,7 +233,7 @@ def test_without_containers_there_are_no_samples_to_open(bare: str) -> None:
 
 def test_the_glossary_is_on_the_page(page: str) -> None:
     section = page[page.index('<section id="glossary"') :]
-    for word, meaning in glossary.words().items():
+    for word, meaning in glossary().items():
         assert f"<dt>{escape(word)}</dt>" in section
         assert f"<dd>{escape(meaning)}</dd>" in section
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.analysis.findings import Findings, find
-from experiments.analysis.reading import Campaign, load
+from experiments.analysis.campaign import Campaign
+from experiments.analysis.reading import load
 from plots.html import samples
 
 
@@ -19,27 +19,21 @@ def campaign(arms_folder: Path) -> Campaign:
 
 
 @pytest.fixture(scope="module")
-def found(campaign: Campaign) -> Findings:
-    """The campaign's findings."""
-    return find(campaign)
-
-
-@pytest.fixture(scope="module")
-def page(campaign: Campaign, found: Findings) -> dict[str, Any]:
+def page(campaign: Campaign) -> dict[str, Any]:
     """What the page holds of its samples."""
-    return samples.samples(campaign, found.containers)
+    return samples.samples(campaign)
 
 
 def test_every_cell_of_the_container_table_has_its_pairs(
-    page: dict[str, Any], found: Findings
+    page: dict[str, Any], campaign: Campaign
 ) -> None:
-    assert set(page["cells"]) == {str(index) for index in found.containers.index}
-    for index, blocks in found.containers["blocks"].items():
+    assert set(page["cells"]) == {str(index) for index in campaign.containers.index}
+    for index, blocks in campaign.containers["blocks"].items():
         assert len(page["cells"][str(index)]["pairs"]) == blocks == 2
 
 
-def test_pairs_give_the_ratio_of_the_table(page: dict[str, Any], found: Findings) -> None:
-    for index, ratio in found.containers["ratio"].items():
+def test_pairs_give_the_ratio_of_the_table(page: dict[str, Any], campaign: Campaign) -> None:
+    for index, ratio in campaign.containers["ratio"].items():
         sides = [
             page["series"][arm][1] / page["series"][host][1]
             for _, host, arm in page["cells"][str(index)]["pairs"]
@@ -63,11 +57,11 @@ def test_all_samples_stand_where_there_is_room(page: dict[str, Any]) -> None:
         assert shown[0] <= median <= shown[-1]
 
 
-def test_a_cell_is_told_in_words(page: dict[str, Any], found: Findings) -> None:
+def test_a_cell_is_told_in_words(page: dict[str, Any], campaign: Campaign) -> None:
     first = page["cells"]["0"]
     assert first["arm"] == "Docker, default, one container"
     assert first["what"] == "Allreduce, direct, 1 KiB, MPICH, 2 ranks, regular"
-    assert first["verdict"] == found.containers.loc[0, "verdict"]
+    assert first["verdict"] == campaign.containers.loc[0, "verdict"]
 
 
 def test_thinning_keeps_both_ends_and_the_shape() -> None:
@@ -82,11 +76,11 @@ def test_thinning_keeps_both_ends_and_the_shape() -> None:
 
 
 def test_a_large_campaign_keeps_fewer_samples_of_each_launch(
-    campaign: Campaign, found: Findings, page: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    campaign: Campaign, page: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert len(samples.text({"series": page["series"]})) > 40_000
     monkeypatch.setattr(samples, "ROOM", 20_000)
-    thin = samples.samples(campaign, found.containers)
+    thin = samples.samples(campaign)
     assert samples.LEAST <= thin["kept"] < 30
     assert {measured for measured, _, _ in thin["series"]} == {30}
     assert {len(shown) for _, _, shown in thin["series"]} == {thin["kept"]}

@@ -1,4 +1,4 @@
-"""Which part of the findings gets a drawing of its own."""
+"""Which part of a campaign gets a drawing of its own."""
 
 import pytest
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from experiments.model import quantities
 from experiments.model.quantities import NOTHING
 from plots.layout import labels
 from tests.campaigns import find
@@ -16,11 +17,11 @@ from tests.campaigns import find
     [(1, "1 B"), (1000, "1000 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (16 * 2**20, "16 MiB")],
 )
 def test_bytes_are_told_in_binary_units(count: int, text: str) -> None:
-    assert labels.bytes_text(count) == text
+    assert quantities.bytes_text(count) == text
 
 
 def test_a_decade_is_told_without_decimals() -> None:
-    ticks = [labels.tick_text(10.0**power) for power in (-7, -6, -4, -3, 0, 1)]
+    ticks = [quantities.tick_text(10.0**power) for power in (-7, -6, -4, -3, 0, 1)]
     assert ticks == ["100 ns", "1 µs", "100 µs", "1 ms", "1 s", "10 s"]
 
 
@@ -29,13 +30,13 @@ def test_a_ratio_has_its_interval_beside_it() -> None:
     assert labels.ratio_and_interval(cell) == "1.00 (95 % interval 0.90 to 1.10)"
     cell.low = cell.high = math.nan
     assert labels.ratio_and_interval(cell) == "1.00 (no interval)"
-    assert labels.interval_text(0.981, 1.1) == "0.98 to 1.10"
-    assert labels.interval_text(math.nan, math.nan) == NOTHING
+    assert quantities.interval_text(0.981, 1.1) == "0.98 to 1.10"
+    assert quantities.interval_text(math.nan, math.nan) == NOTHING
 
 
 def test_a_small_p_is_never_told_as_zero() -> None:
-    assert labels.p_text(0.0004) == "< 0.001"
-    assert labels.p_text(0.03125) == "0.031"
+    assert quantities.p_text(0.0004) == "< 0.001"
+    assert quantities.p_text(0.03125) == "0.031"
 
 
 def test_emulated_memory_is_named_as_such() -> None:
@@ -49,9 +50,9 @@ def test_the_setting_names_only_what_all_rows_share() -> None:
 
 
 def test_bandwidths_are_in_powers_of_ten() -> None:
-    assert labels.bandwidth_text(12.34e9) == "12.3 GB/s"
-    assert labels.bandwidth_text(5e6) == "0.00500 GB/s"
-    assert labels.bandwidth_text(float("nan")) == NOTHING
+    assert quantities.bandwidth_text(12.34e9) == "12.3 GB/s"
+    assert quantities.bandwidth_text(5e6) == "0.00500 GB/s"
+    assert quantities.bandwidth_text(float("nan")) == NOTHING
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ import math
 import pandas as pd
 import pytest
 
-from plots.layout import container_axis
-from plots.layout.container_axis import Sight
 from plots.layout.marks import (
     dodge,
     even_ticks,
@@ -48,20 +46,6 @@ def test_every_ratio_axis_has_a_tick_at_one_and_on_both_sides(span: float) -> No
     ticks = [tick for tick in even_ticks(span) if 1 / span <= tick <= span]
     assert ticks[0] < 1 < ticks[-1]
     assert 1 in ticks
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [
-        (0.39, 1.5, [0.5, 0.9, 1, 1.4]),
-        (0.4, 2.3, [0.5, 0.9, 1, 2]),
-        (0.87, 10.4, [0.9, 1, 1.4, 10]),
-    ],
-)
-def test_a_stretched_axis_has_ticks_that_can_be_read(
-    low: float, high: float, ticks: list[float]
-) -> None:
-    assert container_axis._ticks(Sight([1024], ["regular"], low, high, True)) == ticks
 
 
 def test_ends_hold_what_an_axis_can_show() -> None:

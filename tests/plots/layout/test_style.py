@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments.model.contender_names import TORCH_GROUPS
-from experiments.model.experiment import TRANSPORTS
+from experiments.model.launch import TRANSPORTS
 from plots.layout import style
 
 # Machado, Oliveira and Fernandes, IEEE TVCG 15 (2009) 1291, severity 1.0, linear RGB.

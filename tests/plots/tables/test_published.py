@@ -1,12 +1,9 @@
 """The paper's table: its layout, its two figures, and ours beside them."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from plots.tables.published import comparison
-from plots.tables.table import csv
-from tests.campaigns import find
+from tests.campaigns import changed, find
 
 
 def test_a_row_per_operation_and_rank_count_with_host_and_docker_beside() -> None:
@@ -44,7 +41,7 @@ def test_an_operation_without_any_pair_has_its_rows_all_the_same() -> None:
     """Where the two kinds were timed in groups of different sizes, a block gives no ratio."""
     found = find(ranks=(2, 16))
     paired = found.speedups[found.speedups["operation"] != "bcast"]
-    (table,) = comparison(replace(found, speedups=paired))
+    (table,) = comparison(changed(found, speedups=paired))
     bcast = [row for row in table.rows if row[0] == "Bcast"]
     assert [row[1:-1] for row in bcast] == [["2", *"––––"], ["16", *"––––"]]
 
@@ -54,7 +51,7 @@ def test_the_file_holds_plain_ratios() -> None:
     published = table.data.set_index(["operation", "ranks"])["published"]
     assert set(published["bcast", 16]) == {4.45}
     assert np.isnan(published["bcast", 2]).all()
-    assert csv(table).startswith("operation,ranks,transport,arm,ratio,low,high,blocks,published,")
+    assert table.csv().startswith("operation,ranks,transport,arm,ratio,low,high,blocks,published,")
 
 
 def test_emulated_memory_is_told_in_the_caption() -> None:

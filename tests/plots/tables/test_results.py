@@ -1,23 +1,21 @@
 """Tables: the same numbers as CSV and in LaTeX."""
 
 import io
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from experiments.analysis.findings import Findings
-from experiments.analysis.page_placement import frame
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.statistics import CONTAINER
 from experiments.model.quantities import NOTHING, ratio_text
-from plots.tables.results import tables
-from plots.tables.table import Table, csv, escape, latex
-from tests.campaigns import find
+from plots.contents import tables
+from plots.tables.table import Table, escape
+from tests.campaigns import changed, find
 from tests.launched import make_launch
 
 
-def table(found: Findings, name: str) -> Table:
+def table(found: Campaign, name: str) -> Table:
     (only,) = (each for each in tables(found) if each.name == name)
     return only
 
@@ -71,7 +69,7 @@ def test_a_ratio_stands_with_its_verdict() -> None:
 @pytest.mark.parametrize("name", ["times", "transport", "speedup", "container"])
 def test_a_csv_reads_back_as_it_was(name: str) -> None:
     data = table(find(), name).data
-    back = pd.read_csv(io.StringIO(csv(table(find(), name))))
+    back = pd.read_csv(io.StringIO(table(find(), name).csv()))
     levels = [key for key in (*CONTAINER, "setting") if key in back]
     # the host has no container's levels, and only a bench's MPI has a setting
     back[levels] = back[levels].astype(object).fillna("")
@@ -123,7 +121,7 @@ def test_ratios_stand_with_their_corrected_p() -> None:
 
 
 def test_latex_uses_booktabs_and_escapes() -> None:
-    text = latex(table(find(kinds=("regular", "hbw_interleave"), emulated=False), "times"))
+    text = table(find(kinds=("regular", "hbw_interleave"), emulated=False), "times").latex()
     assert r"\toprule" in text and r"\midrule" in text and r"\bottomrule" in text
     assert r"hbw\_interleave" in text
     assert r"95 \%" in text
@@ -149,7 +147,7 @@ def pages() -> Table:
     moved = {("hbw_preferred", "local", 3): {3: 2**20, 5: 2**20}}
     launches = [make_launch(block=n, **usual, placed=None if n else moved) for n in range(3)]
     found = find(kinds=("regular",), blocks=1, machine="knl-snc4-flat (tcg)")
-    return table(replace(found, pages=frame(launches)), "pages")
+    return table(changed(found, launches=launches), "pages")
 
 
 def test_each_rank_is_reported_with_its_cpu_and_where_its_pages_are(pages: Table) -> None:
@@ -174,7 +172,7 @@ def test_of_a_rank_of_whose_pages_nothing_is_reported_no_share_is_reported(silen
         del rank["pools"][0]["bytes"]
         rank["pools"][0]["placement"] = {}
     found = find(kinds=("regular",), blocks=1)
-    shown = table(replace(found, pages=frame([launch])), "pages")
+    shown = table(changed(found, launches=[launch]), "pages")
     placed, *shares = (column(shown, head) for head in ("on nodes", "as asked", "local"))
     assert placed.count(NOTHING) == silent
     for each in shares:
@@ -182,5 +180,5 @@ def test_of_a_rank_of_whose_pages_nothing_is_reported_no_share_is_reported(silen
 
 
 def test_pages_read_back_as_they_were(pages: Table) -> None:
-    back = pd.read_csv(io.StringIO(csv(pages)), dtype={"asked": str})
+    back = pd.read_csv(io.StringIO(pages.csv()), dtype={"asked": str})
     pd.testing.assert_frame_equal(back, pages.data, check_exact=True)

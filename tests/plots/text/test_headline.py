@@ -2,29 +2,29 @@
 
 from dataclasses import replace
 
+from experiments.analysis.campaign import Campaign
 from experiments.analysis.data_path import DataPaths, Loss
-from experiments.analysis.findings import Findings
 from plots.text.headline import NOTHING_SAID, headline
-from tests.campaigns import find
+from tests.campaigns import changed, find
 
 ARMS = ("host", "host-again", "docker-default-one", "docker-tuned-one")
 LOSS = Loss("openmpi", "docker-default-one", ("single copy",))
 
 
-def campaign(blocks: int = 6) -> Findings:
-    return replace(
+def campaign(blocks: int = 6) -> Campaign:
+    return changed(
         find(arms=ARMS, kinds=("regular",), transports=("direct", "mpi"), blocks=blocks),
         data_paths=DataPaths((LOSS,)),
     )
 
 
-def opening(found: Findings) -> str:
+def opening(found: Campaign) -> str:
     return " ".join(headline(found).sentences)
 
 
 def test_it_opens_with_the_bound_then_what_a_lost_way_costs_then_the_remedy() -> None:
     kept = replace(LOSS, kept_in=("docker-tuned-one",), others=True)
-    said = headline(replace(campaign(), data_paths=DataPaths((kept,))))
+    said = headline(changed(campaign(), data_paths=DataPaths((kept,))))
     bounded, lost, remedy = said.sentences
     assert bounded.startswith("Docker, tuned changes an MPI's times by ")
     assert " in every single cell (widest at 4 MiB, Gather), and every container changes" in bounded
@@ -40,7 +40,7 @@ def test_it_opens_with_the_bound_then_what_a_lost_way_costs_then_the_remedy() ->
 
 
 def test_without_a_loss_no_reason_is_made_up() -> None:
-    message = opening(replace(campaign(), data_paths=DataPaths()))
+    message = opening(changed(campaign(), data_paths=DataPaths()))
     assert message.startswith("Docker, default and Docker, tuned change an MPI's times")
     assert "because" not in message
 
@@ -71,7 +71,7 @@ def test_each_lost_way_has_its_own_reason_and_small_messages_none() -> None:
     found.containers["verdict"], found.containers["ratio"] = "differs", 1.5
     found.containers[["joint_low", "joint_high"]] = [1.4, 1.6]
     found.containers.loc[found.containers["bytes"] == 1024, "ratio"] = 3.0
-    (lost,) = headline(replace(found, data_paths=DataPaths((LOSS, apart)))).sentences[-1:]
+    (lost,) = headline(changed(found, data_paths=DataPaths((LOSS, apart)))).sentences[-1:]
     first, second = lost.split("; Docker")
     assert "Open MPI's" in first and "up to 1.50 times (1.40 to 1.60) as long" in first
     assert first.endswith("because single copy is lost: large messages are copied twice")
@@ -82,4 +82,4 @@ def test_each_lost_way_has_its_own_reason_and_small_messages_none() -> None:
 def test_too_few_blocks_or_no_container_have_no_headline() -> None:
     assert headline(campaign(blocks=2)) == NOTHING_SAID
     assert headline(find(arms=("host", "host-again"), blocks=2)) == NOTHING_SAID
-    assert headline(replace(campaign(), machine="Emulated machine.")) == NOTHING_SAID
+    assert headline(changed(campaign(), machine="Emulated machine.")) == NOTHING_SAID

@@ -9,12 +9,11 @@ from typing import Any
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.bench.question import ask
+from experiments.catalogue import spec
 from experiments.implementations.entrants import ALIAS, ALIGNMENT, Entrants
 from experiments.measure.buffers import make_pool
 from experiments.model.contender_names import OTHER_PACKAGE
-from experiments.model.experiment import NUMPY
-from experiments.model.launch import Cell
+from experiments.model.launch import NUMPY, Cell
 from experiments.schedule.blocks import schedule
 
 COMM = MPI.COMM_WORLD
@@ -29,7 +28,14 @@ COMM.Barrier()
 os.environ[OTHER_PACKAGE] = str(package)
 memory = ("regular", "local", buffers)
 pool = make_pool(COMM, memory, ["direct", "mpi"], "float32", LENGTHS, 0)
-asked = ask(2, peers="openmpi", against="there", private=ordinary, forms="plain,nonblocking")
+asked = spec.restrict(
+    spec.load("bench"),
+    ranks="2",
+    peers="openmpi",
+    forms="plain,nonblocking",
+    private=ordinary,
+    other_build=True,
+)
 launch = schedule(asked, 1)[0].launches[0]
 entrants = Entrants(COMM, launch, folder, {0})
 

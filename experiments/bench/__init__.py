@@ -1,1 +1,0 @@
-"""hbmcomm against its peers on one machine: in one run, over the same buffers, interleaved."""

@@ -1,0 +1,232 @@
+"""bench --tune from its flags to its folder and table, on real ranks."""
+
+import contextlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import hbmcomm
+from commands.tasks import bench as command
+from experiments.analysis import thresholds
+from experiments.catalogue import spec
+from experiments.console.stages import Stages
+from experiments.driver import campaign_file
+from experiments.driver.campaign_file import Request
+from experiments.model.errors import ExperimentsError
+from experiments.model.experiment import Experiment, Timing
+from experiments.model.launch import FORMAT
+from experiments.model.trials import Cell, Place, Trial, trials
+from experiments.results import store as results
+from experiments.results.store import ResultsError
+from experiments.schedule.blocks import schedule
+from plots.draw import draw
+from plots.html.report import report
+from tests.launched import LAUNCH
+from tests.sharing import MadeOnce
+
+QUICK = Timing(time_cap=0.002, min_iterations=5, max_iterations=20)
+TINY = replace(spec.load("tune"), measurement=QUICK)
+
+
+def few(found: Sequence[hbmcomm.Threshold], place: Place) -> tuple[Trial, ...]:
+    """One small cell of each trial that ordinary plans have."""
+    planned = []
+    for each in trials(found, place):
+        shortest = sorted(each.cells, key=lambda cell: cell.bytes)[:1]
+        long = any(cell.bytes >= 2**20 for cell in shortest)
+        why = "too long" if long else each.why
+        planned.append(replace(each, cells=() if long else tuple(shortest), why=why))
+    return tuple(planned)
+
+
+def asked(*trials: Trial, **changes: Any) -> Experiment:
+    """TINY with these trials."""
+    factors = replace(TINY.factors, trials=trials)
+    return replace(TINY, factors=factors, launches=replace(TINY.launches, **changes))
+
+
+@pytest.fixture(scope="module")
+def tuned(made_once: MadeOnce) -> Path:
+    """A folder of six launches."""
+
+    def tune(folder: Path) -> None:
+        with (
+            contextlib.chdir(Path(__file__).parents[2]),
+            mock.patch.object(campaign_file, "trials", few),
+        ):
+            command.measure(TINY, Request(folder / "out", seed=7), Stages(), as_json=True)
+
+    return made_once("tuned", tune) / "out"
+
+
+@pytest.mark.ranks
+@pytest.mark.rare
+def test_every_threshold_is_in_the_proposal_with_a_value_or_a_reason(tuned: Path) -> None:
+    found = json.loads((tuned / command.PROPOSAL).read_text())
+    rows = {row["variable"]: row for row in found["thresholds"]}
+    assert list(rows) == [each.variable for each in hbmcomm.tuning(2)]
+    for row in rows.values():
+        assert (row["gain"] is not None) == (row["proposed"] != row["now"]) == (row["why"] == "")
+    assert rows["HBMCOMM_STREAM_BYTES"]["why"] == "too long"
+    assert found["exports"] == [
+        f"export {name}={row['proposed']}"
+        for name, row in rows.items()
+        if row["proposed"] != row["now"]
+    ]
+    assert {len(each["ratios"]) for each in found["compared"]} == {6}
+    assert all(each["low"] <= each["ratio"] <= each["high"] for each in found["compared"])
+    assert found["noise"] >= 0
+    cells = results.read_launch(tuned, "0000-host")["cells"]
+    eager = sorted(each["transport"] for each in cells if "EAGER" in each["transport"])
+    assert eager == [f"direct HBMCOMM_EAGER_BYTES={value}" for value in (0, 32768)]
+
+
+@pytest.mark.ranks
+@pytest.mark.rare
+def test_the_table_names_all_thresholds(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command.show(command.read(tuned), as_json=False)
+    printed = capsys.readouterr().out
+    assert all(each.variable in printed for each in hbmcomm.tuning(2))
+    assert "times are not measured" in printed
+    assert "export HBMCOMM_" in printed or "nothing to change" in printed
+    command.show(command.read(tuned), as_json=True)
+    assert json.loads(capsys.readouterr().out)["question"]["ranks"] == 2
+
+
+@pytest.mark.ranks
+def test_each_value_is_in_force_on_its_communicator_alone(
+    mpirun: Callable[..., Any], tmp_path: Path
+) -> None:
+    planned = trials(hbmcomm.tuning(3), Place(3, 1, 1))
+    (launch,) = schedule(asked(*planned, ranks=(3,), blocks=1), 1)[0].launches
+    (tmp_path / "launch.json").write_text(json.dumps(launch.to_dict()))
+    program = Path(__file__).parent / "ranks" / "in_force.py"
+    assert mpirun(program, 3, str(tmp_path)).output.count("ok") == 3
+
+
+def described(path: Path, trial: Trial, ratio: float, **environment: str) -> None:
+    """A folder of six launches in which a way of a trial is so much faster everywhere."""
+    names = [f"{block:04d}-host" for block in range(6)]
+    planned = [{"block": block, "launches": [name]} for block, name in enumerate(names)]
+    header = {"name": "tune", "experiment": asked(trial).to_dict(), "seed": 1, "machine": {}}
+    results.create(path, header | {"schedule": planned})
+    times = dict(zip(trial.contenders, (1.0, 1.0, ratio), strict=True))
+    assert trial.values == (trial.with_way, trial.without_way)
+    for block, name in enumerate(names):
+        cells, samples = [], {}
+        for cell, (contender, seconds) in product(trial.cells, times.items()):
+            key = f"c{len(cells)}"
+            samples[key] = np.full((4, 2), seconds * (1 + 0.001 * block))
+            text = {"transport": contender, "buffers": "arena", "emulated": False, "samples": key}
+            text |= {"kind": "regular", "locality": "local"}
+            numbers = {"bytes": cell.bytes, "warmup": 0, "group": 1, "turn": 2}
+            cells.append(text | numbers | {"operation": cell.operation, "contest": cell.bytes})
+        of = replace(LAUNCH, block=block, arm="host").to_dict()
+        launch = {"format": FORMAT, "launch": of, "cells": cells, "ranks": []}
+        launch |= {"environment": {"versions": {}, "datapath": environment}}
+        with results.incoming(path, name) as place:
+            results.write_json(place / "result.json", launch)
+            np.savez(place / "samples.npz", **samples)
+            results.accept(path, name, place)
+
+
+FETCH = Trial(
+    *("HBMCOMM_FETCH_BYTES", "bytes", 2**17, 4096, "from", (1, 2**62)),
+    (Cell("gather", 2**16, 2**16), Cell("gather", 2**17, 2**17)),
+)
+
+
+def test_a_folder_is_read_to_export_lines_and_notes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described(tmp_path, FETCH, 2.0, cma="works")
+    found = command.read(tmp_path)
+    assert thresholds.tuned(found).exports == ["export HBMCOMM_FETCH_BYTES=65536"]
+    command.show(found, as_json=False)
+    printed = capsys.readouterr().out
+    assert "2.00× as fast (2.00 to 2.00) in Gather of 64 KiB" in printed
+    assert "export HBMCOMM_FETCH_BYTES=65536\n" in printed
+    assert "HBMCOMM_FETCH_BYTES=131072" in printed, "the environment changed it before"
+
+
+def test_after_an_interrupt_what_finished_is_shown_and_nothing_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described(tmp_path, FETCH, 2.0, cma="works")
+    (tmp_path / "launches/0005-host.json").unlink()
+    command.show(command.read(tmp_path), as_json=False)
+    printed = capsys.readouterr().out
+    assert "5 of 6 planned launches are finished" in printed
+    assert "nothing can be proposed yet: that takes 6 launches" in printed
+
+
+def test_there_are_no_figures_and_no_page_of_thresholds(tmp_path: Path) -> None:
+    described(tmp_path / "results", FETCH, 2.0, cma="works")
+    for drawn in (draw, report):
+        with pytest.raises(ResultsError, match=r"print them: \./inv bench --results"):
+            drawn(tmp_path / "results", tmp_path)
+
+
+def test_a_way_that_the_kernel_refuses_is_not_proposed(tmp_path: Path) -> None:
+    described(tmp_path, FETCH, 2.0, cma="EPERM")
+    (only,) = thresholds.tuned(command.read(tmp_path)).proposals
+    assert not only.changes
+    assert only.why == thresholds.NO_FETCH.format("EPERM")
+
+
+def test_a_launch_without_what_it_was_asked_is_named(tmp_path: Path) -> None:
+    described(tmp_path, FETCH, 2.0, cma="works")
+    campaign = command.read(tmp_path)
+    lacking = replace(campaign, cells=campaign.cells[campaign.cells["transport"] == "direct"])
+    with pytest.raises(ResultsError, match="lack what was asked of them"):
+        thresholds.tuned(lacking)
+
+
+NOTHING_SAID = {"ranks": "", "blocks": "", "out": "", "seed": "", "ops": "", "private": False}
+
+
+def test_nothing_said_is_two_ranks_with_an_interval() -> None:
+    usual = command.thresholds(NOTHING_SAID).launches
+    assert (usual.ranks, usual.blocks) == ((2,), 6)
+    more = command.thresholds(NOTHING_SAID | {"ranks": "16", "blocks": "10"}).launches
+    assert (more.ranks, more.blocks) == ((16,), 10)
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown"),
+    [
+        ({"ranks": "2,4"}, "--tune takes one number of ranks"),
+        ({"ranks": "1"}, "a collective needs 2 ranks or more"),
+        ({"ranks": "many"}, "ranks 'many' do not parse"),
+        ({"ops": "Bcast"}, "--ops: not with --tune, which measures transport direct"),
+        ({"peers": "mpich", "private": True}, "--private, --peers: not with --tune"),
+    ],
+)
+def test_flags_that_cannot_be_meant_are_named(flags: dict[str, Any], shown: str) -> None:
+    with pytest.raises(ExperimentsError, match=shown):
+        command.thresholds(NOTHING_SAID | flags)
+
+
+def test_what_is_asked_survives_its_stored_form() -> None:
+    planned = asked(*trials(hbmcomm.tuning(2), Place(2, 1, 1)))
+    stored = json.loads(json.dumps(planned.to_dict()))
+    assert Experiment.from_dict(stored, "campaign.json") == planned
+
+
+def test_a_launch_has_the_cells_of_all_trials_each_once() -> None:
+    planned = trials(hbmcomm.tuning(2), Place(2, 1, 1))
+    cells = schedule(asked(*planned, blocks=1), 3)[0].launches[0].cells
+    assert len(set(cells)) == len(cells)
+    assert {(each.operation, each.bytes, each.transport) for each in cells} == {
+        (cell.operation, cell.bytes, contender)
+        for trial in planned
+        for cell in trial.cells
+        for contender in trial.contenders
+    }

@@ -1,0 +1,74 @@
+"""A stored experiment is read as it was asked, whatever names this machine knows."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from experiments.catalogue import spec
+from experiments.model.checkout import ROOT
+from experiments.model.errors import SpecError
+from experiments.model.experiment import Experiment, schema
+
+ASKED = spec.load("quick").to_dict()
+
+
+def stored(values: object) -> Experiment:
+    return Experiment.from_dict(values, "x/campaign.json", stored=True)
+
+
+@pytest.mark.parametrize("name", spec.names())
+def test_every_experiment_of_the_catalogue_survives_its_stored_form(name: str) -> None:
+    asked = spec.load(name)
+    assert stored(json.loads(json.dumps(asked.to_dict()))) == asked
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value"),
+    [
+        ("launches", "environments", ["vm:a-machine-of-ones-own"]),
+        ("launches", "mpis", ["mvapich"]),
+        ("launches", "profiles", ["hardened"]),
+        ("factors", "kinds", ["hbm3"]),
+        ("factors", "dtype", "bfloat16"),
+        ("measurement", "cadence", "bursts"),
+    ],
+)
+def test_a_name_that_this_machine_does_not_know_is_taken(table: str, key: str, value: Any) -> None:
+    found = stored(ASKED | {table: ASKED[table] | {key: value}})
+    wanted = tuple(value) if isinstance(value, list) else value
+    assert found.to_dict()[table][key] == wanted
+
+
+def test_a_key_that_is_absent_has_its_default_and_an_unknown_one_is_left_out() -> None:
+    launches = {key: value for key, value in ASKED["launches"].items() if key != "external"}
+    found = stored(ASKED | {"launches": launches | {"weather": "fair"}})
+    assert found == spec.load("quick")
+
+
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        ([], " must hold a table; found []"),
+        ({key: value for key, value in ASKED.items() if key != "title"}, ": title is missing"),
+        (ASKED | {"launches": 3}, ": launches must be a table, [launches]; found 3"),
+        (ASKED | {"launches": {"ranks": ["2"]}}, ", [launches]: ranks ['2'] must be a list of"),
+        (ASKED | {"launches": {"environments": ["hosts:999"]}}, ", [launches]: hosts:999x1gbit: "),
+        (
+            ASKED | {"factors": {"largest": {"mpi": "1"}}},
+            ", [factors]: largest {'mpi': '1'} must be",
+        ),
+        (ASKED | {"measurement": {"time_cap": True}}, ", [measurement]: time_cap True must be"),
+    ],
+)
+def test_a_damaged_experiment_names_file_and_key(values: Mapping[str, Any], place: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        stored(values)
+    assert str(refused.value).startswith(f"x/campaign.json{place}")
+
+
+def test_the_schema_of_a_campaign_has_what_the_model_says_of_an_experiment() -> None:
+    path = ROOT / "docs" / "schemas" / "campaign.schema.json"
+    shown = json.loads(path.read_text(encoding="utf-8"))["properties"]["experiment"]
+    assert json.dumps(shown) == json.dumps(schema()), f"{path} is out of date: ./inv docs"
