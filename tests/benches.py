@@ -13,6 +13,7 @@ from experiments.analysis.reading import COLUMNS
 from experiments.analysis.statistics import FACTORS
 from experiments.catalogue import spec
 from experiments.model.experiment import Experiment
+from experiments.results.formats import HEADER
 
 
 def ask(ranks: int | str, *, against: str = "", **flags: Any) -> Experiment:
@@ -49,4 +50,6 @@ def medians(
 def stored(cells: pd.DataFrame, asked: Experiment, *notes: str, **header: Any) -> Campaign:
     """A bench that was read."""
     frame = cells.head(0)
-    return Campaign(*(Path(), asked.name, asked, header, [], cells, frame, frame, [*notes]))
+    return Campaign(
+        *(Path(), asked.name, asked, dict(HEADER) | header, [], cells, frame, frame, [*notes])
+    )

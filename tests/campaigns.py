@@ -23,6 +23,7 @@ from experiments.catalogue import spec
 from experiments.model.arms import named
 from experiments.model.environment import BARE_HOST
 from experiments.model.launch import Cell, Launch
+from experiments.results.formats import HEADER
 from experiments.schedule.blocks import schedule
 from tests.launched import make_launch
 from tests.stored_launches import begin, finish
@@ -127,7 +128,7 @@ def of_cells(
         Path(),
         "quick",
         replace(asked, launches=replace(asked.launches, blocks=blocks)),
-        {"containers": {}, "reference_files": {}},
+        dict(HEADER),
         [],
         *(cells, none, none),
         [],

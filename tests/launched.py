@@ -1,20 +1,34 @@
 """A launch of the harness, and results of launches as far as places go: which machine, where the
 ranks are, where the pages."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, cycle, islice, product
 from typing import Any
 
+import pandas as pd
+
+from experiments.analysis import page_placement
 from experiments.catalogue import spec
 from experiments.model.arms import named
 from experiments.model.environment import BARE_HOST
 from experiments.model.launch import HARNESS, Cell, Launch, Measurement
+from experiments.results.result import Result
 
 LAUNCH = Launch(
     *("test", 0, "host", BARE_HOST, "", "", HARNESS, "openmpi"),
     *(2, "packed", "float32", Measurement(), ()),
 )
 """Without cells; tests replace what matters to them."""
+_CELL = vars(Cell("bcast", "mpi", "regular", "local", 1024))
+_POOL: Mapping[str, Any] = {
+    "kind": "regular",
+    "locality": "local",
+    "emulated": False,
+    "nodes": [],
+    "source": "arena",
+    "placement_method": "move_pages",
+    "placement": {},
+}
 MIB, GIB = 2**20, 2**30
 Node = dict[str, Any]
 Placed = Mapping[tuple[str, str, int], dict[int, int]]
@@ -56,6 +70,30 @@ MACHINES = {
     "sixty-four": numa(64, hbm=1),
     "caches": numa(*[2] * 16, sockets=2),
 }
+
+
+def made(values: Mapping[str, Any]) -> Result:
+    """A result with these fields of its JSON; what they lack is as in LAUNCH, or of no matter."""
+    ranks = [
+        {"rank": number, "cpu": number}
+        | each
+        | {"pools": [{**_POOL, **pool} for pool in each.get("pools", ())]}
+        for number, each in enumerate(values.get("ranks", ()))
+    ]
+    launch = LAUNCH.to_dict() | values.get("launch", {})
+    cells = [_CELL | each for each in values.get("cells", ())]
+    given = {"environment": {}, **values, "launch": launch, "cells": cells, "ranks": ranks}
+    return Result.of(given)
+
+
+def page_maps(launches: Iterable[Mapping[str, Any]]) -> tuple[page_placement.PageMap, ...]:
+    """The maps of launches that make_launch() made."""
+    return page_placement.page_maps(map(Result.of, launches))
+
+
+def page_rows(launches: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """The rows of launches that make_launch() made."""
+    return page_placement.frame(map(Result.of, launches))
 
 
 def make_launch(

@@ -29,12 +29,13 @@ from experiments.analysis.ratios import (
 from experiments.analysis.selection import at, container_arms, levels
 from experiments.analysis.statistics import CONTAINER, FACTORS, Verdict, over_launches
 from experiments.baselines.launches import COUNTERPARTS
-from experiments.machine.facts import NOT_EMULATED
 from experiments.model.arms import HOST, TWIN, USERLAND, in_container
 from experiments.model.contender_names import TORCH
+from experiments.model.environment import NOT_EMULATED
 from experiments.model.experiment import Experiment
 from experiments.model.workloads import COMPUTING, WORKLOADS
 from experiments.results import recorded
+from experiments.results.result import Result
 
 REFERENCE = "imb"
 """The arm, and its transport, of the benchmark in C: on the host, and nothing to do with Python."""
@@ -63,7 +64,7 @@ class Campaign:
 
     Attributes:
         header: campaign.json.
-        launches: each finished launch's JSON, in the order of the file names.
+        launches: each finished launch, in the order of the file names.
         cells: one row per launch and cell; reading.COLUMNS; times in seconds, bytes per rank.
             `turns` are the medians of its turns, `company` the launches that it took them with;
             `barrier` is what each interval began with, "" where that is not stored; `skew_s` is the
@@ -83,7 +84,7 @@ class Campaign:
     name: str
     experiment: Experiment
     header: dict[str, Any]
-    launches: list[dict[str, Any]]
+    launches: list[Result]
     cells: pd.DataFrame
     controls: pd.DataFrame
     alone: pd.DataFrame
@@ -101,11 +102,10 @@ class Campaign:
         count is written "16 ranks"."""
         launches, factors = self.experiment.launches, self.experiment.factors
         reasons: dict[str, str] = {}
-        for cell in (cell for launch in self.launches for cell in launch["cells"]):
-            if "skipped" in cell:
-                for column in ("operation", "transport", "kind", "locality"):
-                    level = str(cell[column])  # which many reasons begin with
-                    reasons.setdefault(level, cell["skipped"].removeprefix(f"{level}: "))
+        for cell in (cell for launch in self.launches for cell in launch.cells if cell.skipped):
+            for level in (cell.operation, cell.transport, cell.kind, cell.locality):
+                # many reasons begin with the level
+                reasons.setdefault(level, cell.skipped.removeprefix(f"{level}: "))
         asked: dict[str, Iterable[str]] = {
             "environment": map(str, launches.environments),
             "mpi": launches.mpis,
@@ -116,7 +116,7 @@ class Campaign:
             "locality": factors.localities,
         }
         present = set(self.cells["environment"]) | set(self.cells["arm"])
-        missing = (line.split(": ", 1) for line in self.header.get("missing", []) if ": " in line)
+        missing = (line.split(": ", 1) for line in self.header["missing"] if ": " in line)
         lacking = {name: why for name, why in missing if name not in present}
         for column, wanted in asked.items():
             measured = set(self.cells[column])

@@ -18,6 +18,7 @@ from experiments.analysis.ratios import Floors, floors
 from experiments.analysis.statistics import FACTORS, median_interval, unpaired_ratio, verdict
 from experiments.model.arms import HOST, TWIN
 from experiments.results import recorded
+from experiments.results.result import Result
 from experiments.results.store import ResultsError
 
 KEYS = ("arm", *FACTORS)
@@ -89,7 +90,7 @@ def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Compa
             f"the campaigns {first.folder} and {second.folder} share no cell: "
             f"{_first_lack(ours, theirs)}; measure one with the other's settings: ./inv run"
         )
-    machines = map(recorded.machine, (*first.launches, *second.launches))
+    machines = [each.machine for each in (*first.launches, *second.launches)]
     return Comparison(
         (str(first.folder), str(second.folder)),
         apart(first, second),
@@ -128,15 +129,13 @@ def _unequal(first: Mapping[str, str], second: Mapping[str, str]) -> list[Differ
     return [Difference(*pair) for pair in pairs if pair[1] != pair[2]]
 
 
-def _arm_and_mpi(launch: Mapping[str, Any]) -> tuple[str, str]:
+def _arm_and_mpi(launch: Result) -> tuple[str, str]:
     """Arm and MPI; the A/A twin is its arm once more."""
-    asked = launch["launch"]
-    return HOST if asked["arm"] == TWIN else asked["arm"], asked["mpi"]
+    asked = launch.launch
+    return HOST if asked.arm == TWIN else asked.arm, asked.mpi
 
 
-def _recorded(
-    launches: Iterable[Mapping[str, Any]], wanted: set[tuple[str, str]]
-) -> dict[str, str]:
+def _recorded(launches: Iterable[Result], wanted: set[tuple[str, str]]) -> dict[str, str]:
     """{key: value} of what the launches of wanted arms and MPIs recorded.
 
     A value that all of them share has no name beside it; others name their arms and MPIs.
@@ -145,7 +144,7 @@ def _recorded(
     for launch in launches:
         if _arm_and_mpi(launch) not in wanted:
             continue
-        for key, value in flatten(launch["environment"]).items():
+        for key, value in flatten(launch.facts.recorded).items():
             if key.rsplit(".", 1)[-1] not in PASSING:
                 seen.setdefault(key, {}).setdefault(value, set()).add(_arm_and_mpi(launch))
     return {
@@ -169,31 +168,26 @@ def _named(some: set[tuple[str, str]], every: set[tuple[str, str]]) -> str:
     return ", ".join([*names, *(f"{arm} with {mpi}" for arm, mpi in sorted(left))])
 
 
-def _loads(launches: Iterable[Mapping[str, Any]]) -> str:
+def _loads(launches: Iterable[Result]) -> str:
     """The span of the one-minute load averages that the launches saw."""
-    texts = [str(launch["environment"].get("machine", {}).get("load", "")) for launch in launches]
+    texts = [launch.facts.machine.get("load", "") for launch in launches]
     found = [float(text.split()[0]) for text in texts if text[:1].isdigit()]
     return f"{min(found):.2f} to {max(found):.2f}" if found else ABSENT
 
 
-def _nodes(launches: Iterable[Mapping[str, Any]]) -> str:
+def _nodes(launches: Iterable[Result]) -> str:
     """The nodes that the launches saw, with and without CPUs, and which of them are HBM."""
     found = []
-    for launch in launches:
-        topology = launch["environment"].get("topology")
-        if not topology:
-            continue
-        cpus = sum(bool(node["cpus"]) for node in topology["nodes"])
-        hbm = ", ".join(str(node["id"]) for node in topology["nodes"] if node["is_hbm"])
-        found.append(
-            f"{cpus} with CPUs, {len(topology['nodes']) - cpus} without, HBM {hbm or 'none'}"
-        )
+    for topology in filter(None, (launch.facts.topology for launch in launches)):
+        cpus = sum(bool(node.cpus) for node in topology.nodes)
+        hbm = ", ".join(str(node.id) for node in topology.nodes if node.is_hbm)
+        found.append(f"{cpus} with CPUs, {len(topology.nodes) - cpus} without, HBM {hbm or 'none'}")
     return "; ".join(dict.fromkeys(found)) or ABSENT
 
 
 def _header(header: Mapping[str, Any]) -> dict[str, str]:
     flat = flatten({key: value for key, value in header.items() if key not in ALWAYS_OTHER})
-    flat["command"] = shlex.join(["invoke", *header.get("command", [])[1:]])
+    flat["command"] = shlex.join(["invoke", *header["command"][1:]])
     return flat
 
 
@@ -201,7 +195,7 @@ def _mpis_apart(first: Campaign, second: Campaign) -> list[str]:
     """One text for each MPI that is not the same in both, or for MPIs with nothing in common."""
     one, other = (
         {
-            launch["launch"]["mpi"]: flatten(launch["environment"]).get("versions.mpi", ABSENT)
+            launch.launch.mpi: launch.facts.versions.get("mpi", ABSENT)
             for launch in campaign.launches
         }
         for campaign in (first, second)

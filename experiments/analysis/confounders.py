@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.ratios import floors, paired_ratio
 from experiments.analysis.selection import container_arms
 from experiments.model.arms import HOST
 from experiments.model.environment import DOCKER
 from experiments.results.formats import FRESH, SHARED
+from experiments.results.result import Result
 
 UNPACKED = "the image was unpacked for it"
 
@@ -41,11 +41,11 @@ class Confounders:
 
 
 def confounders(
-    launches: Iterable[Mapping[str, Any]], header: Mapping[str, Any], controls: pd.DataFrame
+    launches: Iterable[Result], header: Mapping[str, Any], controls: pd.DataFrame
 ) -> Confounders:
     """Those of a campaign; arguments as its attributes."""
     versions = {
-        launch["launch"]["environment"]: flatten(launch["environment"]).get("versions.python", "")
+        str(launch.launch.environment): launch.facts.versions.get("python", "")
         for launch in launches
     }
     references = header["reference_files"]

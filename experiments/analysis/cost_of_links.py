@@ -48,7 +48,7 @@ def of_links(campaign: Campaign) -> Measured:
         least_wire_seconds(ALLREDUCE, [1] * hosts, nbytes, bits)
         for hosts, nbytes in zip(times["ranks"], times["bytes"], strict=True)
     ]
-    used = {rank["cpu"] for each in campaign.launches for rank in each.get("ranks", ())}
+    used = {rank.cpu for each in campaign.launches for rank in each.ranks}
     return Measured(
         str(campaign.folder),
         pd.DataFrame(times.assign(bound_s=least)),
@@ -59,9 +59,9 @@ def of_links(campaign: Campaign) -> Measured:
 
 def _rate(campaign: Campaign, environment: str) -> float:
     """Bits per second of each link."""
-    mine = [each for each in campaign.launches if each["launch"]["environment"] == environment]
-    hosts = [host for each in mine for host in each["environment"].get("hosts", ())]
-    most = max((len(host["ranks"]) for host in hosts), default=0)
+    mine = [each for each in campaign.launches if str(each.launch.environment) == environment]
+    hosts = [host for each in mine for host in each.facts.hosts]
+    most = max((len(host.ranks) for host in hosts), default=0)
     if most > 1:
         raise CannotModel(
             f"{campaign.folder} has {most} ranks on a host, and models of links know hosts with "

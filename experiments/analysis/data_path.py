@@ -17,8 +17,9 @@ from experiments.analysis.mpi_transport_log import (
 )
 from experiments.model.arms import HOST, arm_key, in_container
 from experiments.model.environment import MPIS
+from experiments.results.result import Result
 
-Launches = Iterable[Mapping[str, Any]]
+Launches = Iterable[Result]
 Path = Mapping[str, tuple[str, ...]]
 """What the launches of one MPI in one arm recorded: every distinct value under its dotted key."""
 Paths = Mapping[tuple[str, str], Path]
@@ -94,9 +95,7 @@ def compare(launches: Launches) -> DataPaths:
 def by_arm(launches: Launches) -> Paths:
     """What was recorded of the data path, by MPI and arm."""
     found = distinct(
-        (launch, flatten(path))
-        for launch in launches
-        if (path := launch["environment"].get("datapath"))
+        (launch, flatten(path)) for launch in launches if (path := launch.facts.datapath)
     )
 
     def order(key: tuple[str, str]) -> tuple[Any, ...]:

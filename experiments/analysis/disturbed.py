@@ -4,17 +4,18 @@ programs/machine/disturbance.py counts.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import pandas as pd
+
+from experiments.results.result import Result
 
 STOLEN = "a hypervisor kept CPUs of ranks from running (steal time)"
 OTHERS = "other processes ran on CPUs of ranks"
 STOLEN_SHARE = 0.01  # of a rank's CPU that a hypervisor may take without a caution
 OTHERS_SHARE = 0.05  # of a rank's CPU that work of others may take
 
-Launches = Mapping[str, Mapping[str, Any]]
-"""Launch results by the launch's name."""
+Launches = Mapping[str, Result]
+"""By the launch's name."""
 
 
 def sentences(launches: Launches) -> Iterator[str]:
@@ -45,10 +46,11 @@ def shares(launches: Launches) -> pd.DataFrame:
     numbers = ["seconds", "busy", "own", "stolen"]
     counted = pd.DataFrame(
         [
-            {"launch": name, "company": " ".join(launch.get("company", ())) or name}
-            | {"cpu": rank["cpu"], **rank["disturbance"]}
+            {"launch": name, "company": " ".join(launch.company) or name, "cpu": rank.cpu}
+            | vars(rank.disturbance)
             for name, launch in launches.items()
-            for rank in _counted(launch)
+            for rank in launch.ranks
+            if rank.disturbance
         ],
         columns=["launch", "company", "cpu", *numbers],
     ).astype(dict.fromkeys(numbers, float))
@@ -59,13 +61,8 @@ def shares(launches: Launches) -> pd.DataFrame:
     return counted.groupby("launch", sort=False)[["stolen", "others"]].max()
 
 
-def _counted(launch: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The ranks with CPUs that were counted; none of older launches."""
-    return [rank for rank in launch.get("ranks", []) if "disturbance" in rank]
-
-
-def _load(launch: Mapping[str, Any]) -> str:
-    loads = _counted(launch)[0]["disturbance"]["load"]
+def _load(launch: Result) -> str:
+    loads = next(rank.disturbance.load for rank in launch.ranks if rank.disturbance)
     if len(loads) != 2 or None in loads:
         return ""
     return " (load average {:.1f} before, {:.1f} after)".format(*loads)

@@ -17,13 +17,13 @@ import numpy as np
 import pandas as pd
 
 from experiments.analysis.campaign import Campaign
-from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.statistics import FACTORS
 from experiments.model.contender_names import PLAIN
 from experiments.model.errors import ExperimentsError
 from experiments.model.lower_bound import COPY
 from experiments.processes.files import whole_file
 from experiments.results import recorded, store
+from experiments.results.result import CellResult, Result
 
 FORMATS = ("osu", "csv", "parquet")
 NAMES = ("block", "arm", *FACTORS, "group", recorded.COLUMN)
@@ -154,20 +154,20 @@ def _samples(campaign: Campaign) -> Iterator[pd.DataFrame]:
         parts = [
             _long(names, cell, seconds, begins)
             for names, cell, seconds, begins in _measured(campaign.folder, launch)
-            if cell["operation"] != COPY
+            if cell.operation != COPY
         ]
         if parts:
             yield pd.concat(parts, ignore_index=True)
 
 
 def _long(
-    names: dict[str, Any], cell: dict[str, Any], seconds: Any, begins: Any = None
+    names: dict[str, Any], cell: CellResult, seconds: Any, begins: Any = None
 ) -> pd.DataFrame:
     iterations, columns = seconds.shape
-    over = cell.get("columns", [""] * columns)
+    over = cell.columns or [""] * columns
     ranks = [NO_RANK if what else number for number, what in enumerate(over)]
     iteration = np.repeat(np.arange(iterations), columns)
-    timed, length = iteration - cell["warmup"], cell["turn"]
+    timed, length = iteration - cell.warmup, cell.turn
     turn = np.where((timed >= 0) & (length > 0), timed // max(length, 1), NO_TURN)
     return pd.DataFrame(
         {name: [names[name]] * seconds.size for name in NAMES}
@@ -178,17 +178,14 @@ def _long(
 
 
 def _measured(
-    folder: Path, launch: dict[str, Any]
-) -> Iterator[tuple[dict[str, Any], dict[str, Any], Any, Any]]:
+    folder: Path, launch: Result
+) -> Iterator[tuple[dict[str, Any], CellResult, Any, Any]]:
     """Each measured cell of a launch: what names it, the cell, its samples and their begins."""
-    asked = launch["launch"]
-    machine = recorded.machine(launch)
-    samples = store.read_samples(folder / "launches" / f"{recorded.name(launch)}.npz")
-    for cell in launch["cells"]:
-        if "samples" in cell:
-            values = asked | asked["measurement"] | cell | {recorded.COLUMN: machine}
-            begins = samples.get(cell.get("begins", ""))
-            yield {key: values[key] for key in NAMES}, cell, samples[cell["samples"]], begins
+    samples = store.read_samples(folder / "launches" / f"{launch.name}.npz")
+    for cell in launch.measured:
+        values = launch.factors(cell)
+        begins = samples.get(cell.begins)
+        yield {key: values[key] for key in NAMES}, cell, samples[cell.samples], begins
 
 
 def osu(campaign: Campaign) -> Iterator[str]:
@@ -202,14 +199,13 @@ def osu(campaign: Campaign) -> Iterator[str]:
     kept: dict[tuple[Any, ...], dict[int, list[Any]]] = {}
     mpis: dict[str, str] = {}
     for launch in campaign.launches:
-        version = flatten(launch["environment"]).get("versions.mpi", "")
-        mpis.setdefault(launch["launch"]["mpi"], version)
+        mpis.setdefault(launch.launch.mpi, launch.facts.versions.get("mpi", ""))
         for names, cell, seconds, _ in _measured(campaign.folder, launch):
-            if cell["operation"] in OSU_NAMES:
-                key = (*(names[name] for name in columns), tuple(cell.get("columns", ())))
+            if cell.operation in OSU_NAMES:
+                key = (*(names[name] for name in columns), cell.columns)
                 by_size = kept.setdefault(key, {})
-                by_size.setdefault(names["bytes"], []).append(seconds[cell["warmup"] :])
-    warning = recorded.meaning(map(recorded.machine, campaign.launches))
+                by_size.setdefault(names["bytes"], []).append(seconds[cell.warmup :])
+    warning = recorded.meaning(each.machine for each in campaign.launches)
     warning = f"# {warning}\n" if warning else ""
     for (*levels, over), by_size in sorted(kept.items()):
         names = dict(zip(columns, levels, strict=True))

@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from experiments.results.result import Result
+
 Recorded = dict[str, list[str]]
 """The distinct values under each dotted key."""
 
@@ -23,14 +25,14 @@ REFUSED = (
 
 
 def refusals(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """What of REFUSED differs between two launch results: {key: (first's, other's)}."""
-    tables = [flatten(launch["environment"]) for launch in (first, other)]
+    """What of REFUSED differs between what two launches recorded: {key: (first's, other's)}."""
+    tables = flatten(first), flatten(other)
     values = {key: (tables[0].get(key, ""), tables[1].get(key, "")) for key in REFUSED}
     return {key: pair for key, pair in values.items() if pair[0] != pair[1]}
 
 
 def distinct(
-    recorded: Iterable[tuple[Mapping[str, Any], Mapping[str, str]]],
+    recorded: Iterable[tuple[Result, Mapping[str, str]]],
 ) -> dict[tuple[str, str], Recorded]:
     """What launches recorded, by MPI and arm.
 
@@ -39,7 +41,7 @@ def distinct(
     """
     found: dict[tuple[str, str], Recorded] = defaultdict(lambda: defaultdict(list))
     for launch, values in recorded:
-        seen = found[launch["launch"].get("mpi", ""), launch["launch"]["arm"]]
+        seen = found[launch.launch.mpi, launch.launch.arm]
         for key, value in values.items():
             seen[key] += [] if value in seen[key] else [value]
     return found

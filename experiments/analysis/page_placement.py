@@ -13,6 +13,7 @@ import pandas as pd
 
 from experiments.model.arms import arm_key
 from experiments.results import recorded
+from experiments.results.result import Pool, Rank, Result
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,20 @@ class Node:
     is_hbm: bool
 
 
-def nodes_of(launch: Mapping[str, Any]) -> tuple[Node, ...]:
-    """The nodes with CPUs or memory that a launch recorded."""
+def nodes_of(launch: Result) -> tuple[Node, ...]:
+    """The nodes with CPUs or memory that a launch recorded; none of an older version's."""
+    topology = launch.facts.topology
     return tuple(
         Node(
-            node["id"],
-            tuple(node["cpus"]),
-            node["total_bytes"],
-            tuple(sorted((int(other), far) for other, far in node["distances"].items())),
-            tuple(node.get("initiators", ())),
-            node["is_hbm"],
+            node.id,
+            node.cpus,
+            node.total_bytes,
+            tuple(sorted((int(other), far) for other, far in node.distances.items())),
+            node.initiators,
+            node.is_hbm,
         )
-        for node in launch["environment"]["topology"]["nodes"]
-        if node["cpus"] or node["total_bytes"]
+        for node in (topology.nodes if topology else ())
+        if node.cpus or node.total_bytes
     )
 
 
@@ -68,7 +70,7 @@ def local_nodes(nodes: Sequence[Node], cpu_node: int) -> tuple[int, ...]:
     )
 
 
-Launches = Iterable[Mapping[str, Any]]
+Launches = Iterable[Result]
 Shares = tuple[tuple[int, float], ...]
 """(node, share of a rank's bytes there), in the order of nodes."""
 
@@ -118,7 +120,7 @@ class Pages:
         return tuple((node, round(share, 2)) for node, share in self.shares)
 
 
-Recorded = tuple[Mapping[str, Any], tuple[Pages, ...]]
+Recorded = tuple[Result, tuple[Pages, ...]]
 """A launch, and the pages of its ranks in one kind and locality."""
 
 
@@ -197,12 +199,12 @@ def page_maps(launches: Launches) -> tuple[PageMap, ...]:
     Launches without a topology (an older version's) and those of programs that record nothing of
     their pages fill none.
     """
-    grouped: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+    grouped: dict[Any, list[Result]] = defaultdict(list)
     for launch in filter(_tells, launches):
-        asked, nodes = launch["launch"], nodes_of(launch)
+        asked, nodes = launch.launch, nodes_of(launch)
         shape = tuple((n.id, n.cpus, n.is_hbm, n.distances, n.initiators) for n in nodes)
-        cpus = tuple(each["cpu"] for each in _ranks(launch))
-        key = (asked["ranks"], asked["binding"], shape, cpus, recorded.machine(launch))
+        cpus = tuple(each.cpu for each in _ranks(launch))
+        key = (asked.ranks, asked.binding, shape, cpus, launch.machine)
         grouped[key].append(launch)
     order = sorted(grouped, key=lambda key: (key[0], key[1], -len(grouped[key])))
     return tuple(_page_map(grouped[key]) for key in order)
@@ -220,12 +222,12 @@ def frame(launches: Launches) -> pd.DataFrame:
     alike: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     counted = Counter[tuple[Any, ...]]()
     for launch in filter(_tells, launches):
-        asked, nodes = launch["launch"], nodes_of(launch)
-        group = (asked["arm"], asked["mpi"], asked["ranks"], asked["binding"])
+        asked, nodes = launch.launch, nodes_of(launch)
+        group = (asked.arm, asked.mpi, asked.ranks, asked.binding)
         counted[group] += 1
         for rank, kind, locality, pages in _every(launch):
-            where = (rank["rank"], rank["cpu"], node_of(nodes, rank["cpu"]), kind, locality)
-            alike[group, where, pages, recorded.machine(launch)].append(recorded.name(launch))
+            where = (rank.rank, rank.cpu, node_of(nodes, rank.cpu), kind, locality)
+            alike[group, where, pages, launch.machine].append(launch.name)
     names = ["arm", "mpi", "ranks", "binding", "rank", "cpu", "cpu_node", "kind", "locality"]
     return pd.DataFrame(
         [
@@ -256,32 +258,30 @@ def by_node(panel: Panel) -> dict[int, int]:
     return found
 
 
-def _tells(launch: Mapping[str, Any]) -> bool:
-    return "topology" in launch["environment"] and any(
-        rank["pools"] for rank in launch.get("ranks", [])
-    )
+def _tells(launch: Result) -> bool:
+    return bool(launch.facts.topology) and any(rank.pools for rank in launch.ranks)
 
 
-def _page_map(launches: list[Mapping[str, Any]]) -> PageMap:
+def _page_map(launches: list[Result]) -> PageMap:
     first = launches[0]
-    asked = first["launch"]
+    asked, topology = first.launch, first.facts.topology
     panels = _panels(launches)
     return PageMap(
-        ranks=asked["ranks"],
-        binding=asked["binding"],
+        ranks=asked.ranks,
+        binding=asked.binding,
         nodes=nodes_of(first),
-        cpus=tuple(rank["cpu"] for rank in _ranks(first)),
-        rule=str(first["environment"]["topology"]["hbm"]["rule"]),
+        cpus=tuple(rank.cpu for rank in _ranks(first)),
+        rule=topology.hbm.rule if topology else "",
         arms=_arms(launches),
-        mpis=tuple(sorted({launch["launch"]["mpi"] for launch in launches})),
-        launches=tuple(map(recorded.name, launches)),
+        mpis=tuple(sorted({launch.launch.mpi for launch in launches})),
+        launches=tuple(launch.name for launch in launches),
         methods=tuple(sorted({pages.method for panel in panels for pages in panel.pages})),
-        machine=recorded.machine(first),
+        machine=first.machine,
         panels=panels,
     )
 
 
-def _panels(launches: list[Mapping[str, Any]]) -> tuple[Panel, ...]:
+def _panels(launches: list[Result]) -> tuple[Panel, ...]:
     """By kind and locality in the order of the campaign's own words; the most launches first."""
     found: dict[tuple[str, str], dict[Any, list[Recorded]]]
     found = defaultdict(lambda: defaultdict(list))
@@ -301,13 +301,13 @@ def _panels(launches: list[Mapping[str, Any]]) -> tuple[Panel, ...]:
     )
 
 
-def _every(launch: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, str, Pages]]:
+def _every(launch: Result) -> Iterator[tuple[Rank, str, str, Pages]]:
     """Rank, kind, locality and pages of all buffers of a launch."""
     nodes = nodes_of(launch)
     for rank in _ranks(launch):
-        near = local_nodes(nodes, node_of(nodes, rank["cpu"]))
-        for pool in rank["pools"]:
-            yield rank, pool["kind"], pool["locality"], _pages(pool, near)
+        near = local_nodes(nodes, node_of(nodes, rank.cpu))
+        for pool in rank.pools:
+            yield rank, pool.kind, pool.locality, _pages(pool, near)
 
 
 def _variants(
@@ -324,7 +324,7 @@ def _variants(
                 locality,
                 pages,
                 alike if isinstance(alike, str) else "",
-                tuple(map(recorded.name, mine)),
+                tuple(launch.name for launch in mine),
                 of,
                 _arms(mine),
                 _arms(rest),
@@ -345,34 +345,25 @@ def _turn(kind: str, locality: str) -> tuple[int, str, str]:
     return (("regular", "hbw").index(kind) if kind in ("regular", "hbw") else 2, kind, locality)
 
 
-def _skipped(
-    launch: Mapping[str, Any], measured: set[tuple[str, str]]
-) -> dict[tuple[str, str], str]:
+def _skipped(launch: Result, measured: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Why kinds and localities that a launch was asked for have no pages in it."""
     found: dict[tuple[str, str], str] = {}
-    for cell in launch["cells"]:
-        key = (cell["kind"], cell["locality"])
-        if "skipped" in cell and key not in measured:
-            found.setdefault(key, str(cell["skipped"]).removeprefix(f"{cell['kind']}: "))
+    for cell in launch.cells:
+        key = (cell.kind, cell.locality)
+        if cell.skipped and key not in measured:
+            found.setdefault(key, cell.skipped.removeprefix(f"{cell.kind}: "))
     return found
 
 
-def _pages(pool: Mapping[str, Any], near: tuple[int, ...]) -> Pages:
-    placed = tuple(sorted((int(node), int(size)) for node, size in pool["placement"].items()))
-    known = sum(size for _, size in placed)
-    return Pages(
-        tuple(pool["nodes"]),
-        near,
-        placed,
-        max(0, int(pool.get("bytes", known)) - known),
-        pool["placement_method"],
-        bool(pool["emulated"]),
-    )
+def _pages(pool: Pool, near: tuple[int, ...]) -> Pages:
+    placed = tuple(sorted((int(node), size) for node, size in pool.placement.items()))
+    unknown = max(0, (pool.bytes or 0) - sum(size for _, size in placed))
+    return Pages(pool.nodes, near, placed, unknown, pool.placement_method, pool.emulated)
 
 
-def _ranks(launch: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return sorted(launch["ranks"], key=lambda rank: int(rank["rank"]))
+def _ranks(launch: Result) -> list[Rank]:
+    return sorted(launch.ranks, key=lambda rank: rank.rank)
 
 
-def _arms(launches: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    return tuple(sorted({launch["launch"]["arm"] for launch in launches}, key=arm_key))
+def _arms(launches: Iterable[Result]) -> tuple[str, ...]:
+    return tuple(sorted({launch.launch.arm for launch in launches}, key=arm_key))

@@ -4,6 +4,7 @@ store.py knows how they are stored.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from experiments.analysis.campaign import Campaign
-from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.statistics import FACTORS, median_interval
 from experiments.analysis.validity_warnings import cautions, conditions
 from experiments.model.arms import ALONE
 from experiments.model.contender_names import NO_TRANSPORT
-from experiments.model.environment import EnvironmentId
 from experiments.model.errors import SpecError
 from experiments.model.experiment import Experiment
 from experiments.model.launch import PRIVATE
@@ -25,6 +24,7 @@ from experiments.model.lower_bound import COPY, least_seconds, least_wire_second
 from experiments.model.quantities import parse_rate
 from experiments.model.workloads import COMPUTING, WORKLOADS
 from experiments.results import recorded, store
+from experiments.results.result import CellResult, Result
 
 # frames are searched row by row, which takes pyarrow's strings twice as long
 pd.options.mode.string_storage = "python"
@@ -71,14 +71,16 @@ def load(folder: str | Path) -> Campaign:
         raise store.ResultsError(
             f"{folder} holds no finished launch yet; complete it: ./inv run --resume --out {folder}"
         )
-    launches = {name: _renamed(store.read_launch(folder, name)) for name in names}
-    _refuse_other_mpi(folder, launches)
+    launches: dict[str, Result] = {}
     rows: list[dict[str, Any]] = []
-    for name, launch in launches.items():
-        path = folder / "launches" / f"{name}.json"
-        if not launch["cells"]:
+    for name in names:
+        launch, samples = store.read_launch(folder, name)
+        launches[name] = launch = _renamed(launch)
+        if not launch.cells:
+            path = folder / "launches" / f"{name}.json"
             raise store.ResultsError(f"{path} holds no cells; {store.mend(path)}")
-        rows.extend(_rows(launch, store.read_samples(path.with_suffix(".npz"))))
+        rows.extend(_rows(launch, samples))
+    _refuse_other_mpi(folder, launches)
     every = pd.DataFrame(rows, columns=list(COLUMNS))
     copied, lonely = every["operation"] == COPY, every["arm"] == ALONE
     stepped = every["operation"].isin(COMPUTING)
@@ -89,7 +91,7 @@ def load(folder: str | Path) -> Campaign:
     )
     private = controls["transport"].str.endswith(OVER_PRIVATE)
     controls["transport"] = np.where(private, NO_TRANSPORT + OVER_PRIVATE, NO_TRANSPORT)
-    launches = {name: each for name, each in launches.items() if each["launch"]["arm"] != ALONE}
+    launches = {name: each for name, each in launches.items() if each.launch.arm != ALONE}
     return Campaign(
         folder,
         header["name"],
@@ -106,7 +108,7 @@ def load(folder: str | Path) -> Campaign:
 
 def _experiment(header: Mapping[str, Any], path: Path) -> Experiment:
     try:
-        return Experiment.from_dict(header["experiment"], str(path), stored=True)
+        return Experiment.from_dict(header["experiment"], f"{path}: experiment", stored=True)
     except SpecError as error:
         raise store.ResultsError(
             f"{error}: the file is damaged; take it from its archive again, or measure again into "
@@ -114,19 +116,20 @@ def _experiment(header: Mapping[str, Any], path: Path) -> Experiment:
         ) from error
 
 
-def _renamed(launch: dict[str, Any]) -> dict[str, Any]:
+def _renamed(launch: Result) -> Result:
     """A transport over private arrays is one of its own to tables, figures and ratios."""
-    for cell in launch["cells"]:
-        if cell.get("buffers") == PRIVATE:
-            cell["transport"] += OVER_PRIVATE
-    return launch
+    cells = tuple(
+        replace(cell, transport=cell.transport + OVER_PRIVATE) if cell.buffers == PRIVATE else cell
+        for cell in launch.cells
+    )
+    return replace(launch, cells=cells)
 
 
-def _refuse_other_mpi(folder: Path, launches: Mapping[str, dict[str, Any]]) -> None:
+def _refuse_other_mpi(folder: Path, launches: Mapping[str, Result]) -> None:
     first_with: dict[str, dict[str, str]] = {}
     for name, launch in launches.items():
-        version = flatten(launch["environment"]).get("versions.mpi", "not recorded")
-        first_with.setdefault(launch["launch"]["mpi"], {}).setdefault(version, name)
+        version = launch.facts.versions.get("mpi", "not recorded")
+        first_with.setdefault(launch.launch.mpi, {}).setdefault(version, name)
     for flavour, versions in first_with.items():
         if len(versions) > 1:
             listed = ", ".join(f"{version} in {name}" for version, name in versions.items())
@@ -136,30 +139,27 @@ def _refuse_other_mpi(folder: Path, launches: Mapping[str, dict[str, Any]]) -> N
             )
 
 
-def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
+def _rows(launch: Result, samples: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
     """One row per cell; COLUMNS, and more."""
-    asked = launch["launch"]
-    common = asked | asked["measurement"]
-    common |= {recorded.COLUMN: recorded.machine(launch), "company": " ".join(launch["company"])}
-    measured = [cell for cell in launch["cells"] if "samples" in cell]
+    company = " ".join(launch.company)
     bounding = {
-        _memory(cell): float(np.median(samples[cell["samples"]][cell["warmup"] :].max(axis=1)))
-        for cell in measured
-        if cell["operation"] == COPY or cell["transport"] == NO_TRANSPORT
+        _memory(cell): float(np.median(samples[cell.samples][cell.warmup :].max(axis=1)))
+        for cell in launch.measured
+        if cell.operation == COPY or cell.transport == NO_TRANSPORT
     }
-    for cell in measured:
-        times = samples[cell["samples"]][cell["warmup"] :].max(axis=1)
+    for cell in launch.measured:
+        times = samples[cell.samples][cell.warmup :].max(axis=1)
         middle = median_interval(times)
         p95, p99 = np.quantile(times, (0.95, 0.99)).tolist()
         bound = bounding.get(_memory(cell), np.nan)
-        if cell["operation"] not in WORKLOADS:
-            bound = least_seconds(cell["operation"], asked["ranks"], bound)
+        if cell.operation not in WORKLOADS:
+            bound = least_seconds(cell.operation, launch.launch.ranks, bound)
         yield {
-            **common,
-            **cell,
+            **launch.factors(cell),
             **_on_links(launch, cell),
+            "company": company,
             "n": times.size,
-            "turns": _turns(times, cell["turn"]),
+            "turns": _turns(times, cell.turn),
             "median_s": middle.value,
             "low_s": middle.low,
             "high_s": middle.high,
@@ -172,26 +172,26 @@ def _rows(launch: dict[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterat
         }
 
 
-def _on_links(launch: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, float]:
+def _on_links(launch: Result, cell: CellResult) -> dict[str, float]:
     """Least seconds on the links between hosts, and what these carried over the least."""
-    hosts = [len(each["ranks"]) for each in launch["environment"].get("hosts", [])]
+    hosts = [len(each.ranks) for each in launch.facts.hosts]
     found = {"wire_s": np.nan, "carried": np.nan}
-    least = wire_bytes(cell["operation"], hosts) if hosts else 0.0
+    least = wire_bytes(cell.operation, hosts) if hosts else 0.0
     if not least > 0:
         return found
-    if rate := EnvironmentId.parse(launch["launch"]["environment"]).rate:
-        asked = cell["operation"], hosts, cell["bytes"], parse_rate(rate)
+    if rate := launch.launch.environment.rate:
+        asked = cell.operation, hosts, cell.bytes, parse_rate(rate)
         found["wire_s"] = least_wire_seconds(*asked)
-    if links := cell.get("links"):
-        most = max(*links["sent"], *links["received"]) / links["operations"]
-        found["carried"] = most / (least * cell["bytes"])
+    if links := cell.links:
+        most = max(*links.sent, *links.received) / links.operations
+        found["carried"] = most / (least * cell.bytes)
     return found
 
 
-def _memory(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+def _memory(cell: CellResult) -> tuple[Any, ...]:
     """What a cell has in common with what bounds it: a copy, or a workload's computation."""
-    step = cell["operation"] if cell["operation"] in WORKLOADS else COPY
-    return step, cell["kind"], cell["locality"], cell["buffers"], cell["bytes"]
+    step = cell.operation if cell.operation in WORKLOADS else COPY
+    return step, cell.kind, cell.locality, cell.buffers, cell.bytes
 
 
 def _turns(times: NDArray[np.float64], length: int) -> tuple[float, ...]:
@@ -201,11 +201,11 @@ def _turns(times: NDArray[np.float64], length: int) -> tuple[float, ...]:
     return tuple(np.median(times.reshape(-1, length), axis=1))
 
 
-def _skew(cell: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> float:
+def _skew(cell: CellResult, samples: Mapping[str, NDArray[Any]]) -> float:
     """Median over the timed intervals; seconds."""
-    if "begins" not in cell:  # what an older version wrote
+    if not cell.begins:  # what an older version wrote
         return np.nan
-    return float(np.median(np.ptp(samples[cell["begins"]][cell["warmup"] :], axis=1)))
+    return float(np.median(np.ptp(samples[cell.begins][cell.warmup :], axis=1)))
 
 
 def _unstable(times: NDArray[np.float64]) -> bool:

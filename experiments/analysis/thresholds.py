@@ -112,10 +112,10 @@ def tuned(campaign: Campaign) -> Tuned:
         ResultsError: transport direct does not run here, or a launch lacks what it was asked.
     """
     for launch in campaign.launches:
-        for cell in launch["cells"]:
-            if "skipped" in cell:
-                raise ResultsError(f"these ranks cannot be tuned: {cell['skipped']}")
-    way = campaign.launches[0]["environment"].get("datapath", {}).get("cma", "")
+        for cell in launch.cells:
+            if cell.skipped:
+                raise ResultsError(f"these ranks cannot be tuned: {cell.skipped}")
+    way = campaign.launches[0].facts.datapath.get("cma", "")
     trials = [
         replace(trial, cells=(), why=NO_FETCH.format(way))
         if way != "works" and trial.variable in FETCHES and trial.cells

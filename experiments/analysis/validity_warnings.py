@@ -15,8 +15,10 @@ from experiments.analysis.metadata_diff import flatten
 from experiments.analysis.statistics import CLAIM_BLOCKS, CONTAINER, FACTORS, least_p
 from experiments.baselines.launches import COUNTERPART
 from experiments.model.contender_names import CALLS, MPI_ITSELF
+from experiments.model.launch import LeftOut
 from experiments.model.quantities import counted
 from experiments.results import recorded
+from experiments.results.result import CellResult, Failure, Pool, Result
 
 Call = tuple[str, str, str, str]
 """The contender, the form and the operation, and what became of them."""
@@ -27,7 +29,7 @@ def cautions(
     header: Mapping[str, Any],
     launches: Launches,
     cells: pd.DataFrame,
-    failed: Mapping[str, Mapping[str, Any]],
+    failed: Mapping[str, Failure],
 ) -> list[str]:
     """Every sentence that this campaign earns.
 
@@ -37,7 +39,7 @@ def cautions(
         failed: as results.failed() gives it.
     """
     return [
-        *header.get("missing", []),
+        *header["missing"],
         *_unfinished(header, launches),
         *_failed(failed),
         *_few_blocks(header["experiment"]["launches"]["blocks"]),
@@ -74,7 +76,7 @@ def conditions(launches: Launches, cells: pd.DataFrame) -> Iterator[str]:
 
 def _unfinished(header: Mapping[str, Any], launches: Launches) -> Iterator[str]:
     planned = sum(len(block["launches"]) for block in header["schedule"])
-    finished = sum(not each.get("launch", {}).get("beside") for each in launches.values())
+    finished = sum(not each.launch.beside for each in launches.values())
     if finished < planned:
         yield (
             f"{finished} of {planned} planned launches are finished; complete the campaign "
@@ -82,12 +84,11 @@ def _unfinished(header: Mapping[str, Any], launches: Launches) -> Iterator[str]:
         )
 
 
-def _failed(failed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _failed(failed: Mapping[str, Failure]) -> Iterator[str]:
     """One sentence per arm, MPI and rank count; the reason in its first words."""
     found: dict[tuple[str, str, int], list[str]] = defaultdict(list)
     for each in failed.values():
-        asked = each["launch"]
-        found[asked["arm"], asked["mpi"], asked["ranks"]].append(each["reason"])
+        found[each.arm, each.mpi, each.ranks].append(each.reason)
     for (arm, mpi, ranks), reasons in sorted(found.items()):
         times = "once" if len(reasons) == 1 else f"{len(reasons)} times"
         yield f"{arm} with {mpi}, {ranks} ranks, failed {times}: {' '.join(reasons[0].split())}"
@@ -102,7 +103,7 @@ def _few_blocks(blocks: int) -> Iterator[str]:
 
 
 def _emulated_machine(launches: Launches) -> Iterator[str]:
-    if warning := recorded.meaning(map(recorded.machine, launches.values())):
+    if warning := recorded.meaning(each.machine for each in launches.values()):
         yield warning.removesuffix(".")
 
 
@@ -119,52 +120,45 @@ def _skipped(launches: Launches) -> Iterator[str]:
     """Reasons that begin alike are one: what follows names processes and files of a launch."""
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for launch in launches.values():
-        for cell in launch["cells"]:
-            if "skipped" in cell:
-                reason = cell["skipped"]
-                found[reason.partition(": ")[0]].append((launch["launch"]["arm"], reason))
+        for reason in (cell.skipped for cell in launch.cells if cell.skipped):
+            found[reason.partition(": ")[0]].append((launch.launch.arm, reason))
     for _, cells in sorted(found.items()):
         arms = ", ".join(sorted({arm for arm, _ in cells}))
         yield f"{len(cells)} cells of {arms} were not measured: {cells[0][1]}"
 
 
-def left_out(launches: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """What contenders left out or did wrong where MPIs are the arms.
-
-    Args:
-        launches: as results.read_launch() gives them.
-    """
+def left_out(launches: Iterable[Result]) -> Iterator[str]:
+    """What contenders left out or did wrong where MPIs are the arms."""
     wrong: dict[Call, set[int]] = defaultdict(set)
     failed: dict[Call, set[int]] = defaultdict(set)
     for launch in launches:
-        asked = launch.get("launch", {})
-        for cell in launch["cells"]:
-            if "wrong" in cell:
-                call = _call(asked["arm"], cell, "left wrong data, not counted")
-                wrong[call].add(cell["bytes"])
-        for each in asked.get("without", ()):
-            where = f"{asked['arm']}, {asked['ranks']} ranks"
-            call = _call(where, each, f"left out once it failed: {each['why']}")
-            failed[call].add(-1 if each["bytes"] is None else each["bytes"])
+        asked = launch.launch
+        for cell in launch.cells:
+            if cell.wrong:
+                call = _call(asked.arm, cell, "left wrong data, not counted")
+                wrong[call].add(cell.bytes)
+        for each in asked.without:
+            where = f"{asked.arm}, {asked.ranks} ranks"
+            call = _call(where, each, f"left out once it failed: {each.why}")
+            failed[call].add(-1 if each.bytes is None else each.bytes)
     for (who, form, operation, outcome), sizes in [*sorted(wrong.items()), *sorted(failed.items())]:
         sized = f"{', '.join(f'{size:,}' for size in sorted(sizes))} bytes"
         what = "any size" if -1 in sizes else sized
         yield f"{who}: {form} {CALLS[operation]} of {what} {outcome}"
 
 
-def _call(where: str, cell: Mapping[str, Any], outcome: str) -> Call:
-    name = cell["transport"]
+def _call(where: str, cell: CellResult | LeftOut, outcome: str) -> Call:
+    name = cell.transport
     who = where if name == MPI_ITSELF else f"{name} beside {where}"
-    return who, cell["form"], cell["operation"], outcome
+    return who, cell.form, cell.operation, outcome
 
 
 def _other_files(launches: Launches) -> Iterator[str]:
     """Compared within an MPI: each has libraries of its own."""
     seen: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, launch in launches.items():
-        mpi = launch.get("launch", {}).get("mpi", "")
-        for part, value in flatten(launch["environment"].get("hashes", {})).items():
-            seen[part, mpi][value].append(name)
+        for part, value in flatten(launch.facts.hashes).items():
+            seen[part, launch.launch.mpi][value].append(name)
     for (part, mpi), names in sorted(seen.items()):
         if len(names) > 1:
             listed = "; ".join(
@@ -180,10 +174,10 @@ def _elsewhere(launches: Launches) -> Iterator[str]:
     placed: dict[str, Counter[str]] = defaultdict(Counter)
     strayed: dict[str, Counter[str]] = defaultdict(Counter)
     for name, pool in _pools(launches):
-        for node, size in pool["placement"].items():
-            placed[pool["kind"]][name] += size
-            if int(node) not in pool["nodes"] and size:
-                strayed[pool["kind"]][name] += size
+        for node, size in pool.placement.items():
+            placed[pool.kind][name] += size
+            if int(node) not in pool.nodes and size:
+                strayed[pool.kind][name] += size
     for kind, out in sorted(strayed.items()):
         share = 100 * out.total() / sum(placed[kind][name] for name in out)
         places = counted(len(out), "launch", "es")
@@ -194,11 +188,13 @@ def _moved(launches: Launches) -> Iterator[str]:
     """Kinds with pages on other nodes after timing than before; older launches recorded none."""
     found: dict[str, dict[str, float]] = defaultdict(dict)
     for name, pool in _pools(launches):
-        before, after = pool["placement"], pool.get("placement_after", pool["placement"])
+        before, after = pool.placement, pool.placement_after
+        if after is None:
+            continue
         gone = sum(max(0, size - after.get(node, 0)) for node, size in before.items())
         if gone:
             share = gone / sum(before.values())
-            found[pool["kind"]][name] = max(share, found[pool["kind"]].get(name, 0.0))
+            found[pool.kind][name] = max(share, found[pool.kind].get(name, 0.0))
     for kind, shares in sorted(found.items()):
         yield (
             f"{kind}: up to {100 * max(shares.values()):.0f} % of a rank's pages moved to other "
@@ -208,11 +204,11 @@ def _moved(launches: Launches) -> Iterator[str]:
         )
 
 
-def _pools(launches: Launches) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _pools(launches: Launches) -> Iterator[tuple[str, Pool]]:
     """Every pool of every rank, with the name of its launch."""
     for name, launch in launches.items():
-        for rank in launch.get("ranks", []):
-            for pool in rank["pools"]:
+        for rank in launch.ranks:
+            for pool in rank.pools:
                 yield name, pool
 
 
@@ -230,7 +226,7 @@ def _apart(cells: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def awake(launches: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+def awake(launches: Iterable[Result]) -> dict[tuple[str, str], float]:
     """Largest share of a CPU that a rank used while other launches took their turns.
 
     Returns:
@@ -238,11 +234,10 @@ def awake(launches: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]
     """
     found: dict[tuple[str, str], float] = {}
     for launch in launches:
-        ranks = launch.get("ranks", []) if launch.get("company") else []
-        for waited in (rank["asleep"] for rank in ranks if "asleep" in rank):
-            if waited.get("seconds", 0) > 0:
-                name = (launch["launch"]["arm"], launch["launch"]["mpi"])
-                found[name] = max(found.get(name, 0.0), waited["cpu"] / waited["seconds"])
+        for waited in (rank.asleep for rank in launch.ranks if launch.company):
+            if waited.seconds > 0:
+                name = (launch.launch.arm, launch.launch.mpi)
+                found[name] = max(found.get(name, 0.0), waited.cpu / waited.seconds)
     return found
 
 
@@ -261,11 +256,11 @@ def _awake(launches: Launches) -> Iterator[str]:
 
 def _in_pairs(launches: Launches) -> Iterator[str]:
     """Blocks with arms that did not take turns all at once."""
-    asked = [launch["launch"] for launch in launches.values() if launch.get("launch")]
-    blocks = {each["block"] for each in asked if each.get("beside")}
+    asked = [launch.launch for launch in launches.values()]
+    blocks = {each.block for each in asked if each.beside}
     if blocks:
         yield (
-            f"in {len(blocks)} of {len({each['block'] for each in asked})} blocks not all arms "
+            f"in {len(blocks)} of {len({each.block for each in asked})} blocks not all arms "
             "took turns at once, as memory was short or a lost launch was measured again: each "
             "took them with the reference arm alone; its ratio is over the launch beside it, and a "
             "ratio of two other arms is that of both over the reference arm"
@@ -308,9 +303,7 @@ def _other_barriers(cells: pd.DataFrame) -> Iterator[str]:
 def _external(launches: Launches) -> Iterator[str]:
     """What is unlike between an external program and the harness, as its launches record it."""
     yield from dict.fromkeys(
-        sentence
-        for launch in launches.values()
-        for sentence in launch.get("external", {}).get("differences", [])
+        sentence for launch in launches.values() for sentence in launch.external.differences
     )
 
 

@@ -2,11 +2,10 @@
 what is checked before its result is taken in; a launch without company, from its start to its end.
 """
 
-import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from experiments.model.launch import Cell, Launch
 from experiments.processes import files as logs
 from experiments.provision import reference_files
 from experiments.results import store
+from experiments.results.result import Result
 
 FOREIGN = (
     *(image_arm.kind for image_arm in (USERLAND, DOCKER, PODMAN, APPTAINER, CHARLIECLOUD)),
@@ -55,6 +55,7 @@ class LaunchContext:
         files: by MPI, what each launch of the reference gets fresh copies of.
         groups: the most operations that any interval has had so far, by ranks, operation and
             bytes. Later launches take as many: sides of a pair with other groups give no ratio.
+        first: by MPI and program, a finished launch that others must hold the same code as.
     """
 
     folder: Path
@@ -64,6 +65,7 @@ class LaunchContext:
     gone: Mapping[EnvironmentId, Callable[[float], str]] = field(default_factory=dict)
     files: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     groups: dict[tuple[int, str, int], int] = field(default_factory=dict)
+    first: dict[tuple[str, str], Result] = field(default_factory=dict)
 
     def group(self, ranks: int, cell: Cell, needed: int) -> int:
         """As many operations as intervals of this cell have, in all blocks from now on."""
@@ -94,30 +96,48 @@ class LaunchContext:
         if ask and (why := ask(idle)):
             raise self.machine_gone(launch, why)
 
-    def check(self, launch: Launch, place: Path, command: Command) -> None:
-        """Add the command to what a launch wrote; refuse what cannot be compared with others.
+    def take_in(
+        self,
+        launch: Launch,
+        place: Path,
+        command: Command,
+        company: Sequence[str] = (),
+    ) -> None:
+        """Keep what a launch wrote, with its command and what its MPI chose by its log.
+
+        Args:
+            company: the names of all launches that took turns with it to the end.
 
         Raises:
-            ResultsError: it holds other code than a finished launch of the same MPI and program.
+            ResultsError: it wrote nothing, something torn, or holds other code than a finished
+                launch of the same MPI and program.
         """
-        result = place / "result.json"
-        if result.exists():  # accept() refuses a launch without
-            self._refuse_other_code(launch, store.written(place))
-        store.add(place, {"command": command.shell()})
 
-    def _refuse_other_code(self, launch: Launch, found: Mapping[str, Any]) -> None:
+        def more(values: Mapping[str, Any]) -> dict[str, Any]:
+            self._refuse_other_code(launch, values["environment"])
+            log = logs.text(log_of(self.folder, launch.name))
+            environment = mpi_transport_log.added(values["environment"], log)
+            added = {"environment": environment, "command": command.shell()}
+            return added | ({"company": list(company)} if len(company) > 1 else {})
+
+        store.accept(self.folder, launch.name, place, more)
+
+    def _refuse_other_code(self, launch: Launch, recorded: Mapping[str, Any]) -> None:
         """A launch must hold what the first finished one of the same MPI and program holds."""
-        for name in sorted(store.finished(self.folder)):
-            first = store.read_launch(self.folder, name)
-            if (first["launch"]["mpi"], first["launch"]["program"]) != (launch.mpi, launch.program):
-                continue
-            if refused := metadata_diff.refusals(first, found):
-                pairs = (f"{key}: {one} against {two}" for key, (one, two) in refused.items())
-                raise store.ResultsError(
-                    f"launches {name} and {launch.name} do not hold the same code "
-                    f"({'; '.join(pairs)}) and cannot be compared; measure again into another --out"
-                )
-            return
+        key = launch.mpi, launch.program
+        if key not in self.first:
+            for name in sorted(store.finished(self.folder)):
+                found = store.read_result(self.folder, name)
+                self.first.setdefault((found.launch.mpi, found.launch.program), found)
+                if key in self.first:
+                    break
+        first = self.first.get(key)
+        if first and (refused := metadata_diff.refusals(first.facts.recorded, recorded)):
+            pairs = (f"{key}: {one} against {two}" for key, (one, two) in refused.items())
+            raise store.ResultsError(
+                f"launches {first.name} and {launch.name} do not hold the same code "
+                f"({'; '.join(pairs)}) and cannot be compared; measure again into another --out"
+            )
 
     def machine_gone(self, launch: Launch, why: str) -> MachineGone:
         """The error for a launch of which a machine is gone."""
@@ -127,13 +147,8 @@ class LaunchContext:
         )
 
 
-@contextlib.contextmanager
-def attended(
-    context: LaunchContext, launch: Launch, within: Callable[[float], None]
-) -> Iterator[tuple[Path, Command]]:
-    """A launch without company, from an empty folder to a finished launch of the results folder.
-
-    The block looks at what the launch's command wrote into its own folder, before that is taken in.
+def run_alone(context: LaunchContext, launch: Launch, within: Callable[[float], None]) -> None:
+    """Run a launch without company, and take in what it found.
 
     Args:
         within: called with the share of the launch that is done, 0 to 1.
@@ -141,7 +156,7 @@ def attended(
     Raises:
         LaunchFailed: it ended badly, or stood still and was ended.
         MachineGone: the machine that it runs on is gone.
-        ResultsError: it wrote nothing, or something torn.
+        ResultsError: as LaunchContext.take_in().
     """
     name, log = launch.name, log_of(context.folder, launch.name)
     patience = STALLED_THERE if launch.environment.is_emulated else STALLED
@@ -165,9 +180,7 @@ def attended(
         code = execute(command, log, context.clients.get(launch.environment), tick)
         if code:
             raise failed(name, code, log)
-        add_chosen(place, log)
-        yield place, command
-        store.accept(context.folder, name, place)
+        context.take_in(launch, place, command)
 
 
 def _share(progress: str) -> float:
@@ -181,11 +194,3 @@ def log_of(folder: Path, name: str) -> Path:
     log = folder / "logs" / f"{name}.log"
     log.parent.mkdir(exist_ok=True)
     return log
-
-
-def add_chosen(place: Path, log: Path) -> None:
-    """Which ways the MPI says that its messages took, beside what its ranks tried."""
-    result = place / "result.json"
-    if result.exists():  # accept() refuses a launch without
-        environment = store.written(place)["environment"]
-        store.add(place, {"environment": mpi_transport_log.added(environment, logs.text(log))})

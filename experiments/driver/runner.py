@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from experiments.console.progress_bar import Display
 from experiments.driver import memory_fit, together
 from experiments.driver.attempts import Attempts
-from experiments.driver.launching import LaunchContext, attended, log_of
+from experiments.driver.launching import LaunchContext, log_of, run_alone
 from experiments.jobs.failures import LaunchFailed, disk_full
 from experiments.model.arms import ALONE_FROM
 from experiments.model.launch import Block, Launch
@@ -113,8 +113,7 @@ class Runner:
     def _run_one(self, launch: Launch, display: Display) -> dict[str, LaunchFailed]:
         """Run one launch without company; how it was lost, by its name, where that is a finding."""
         try:
-            with attended(self._context, launch, display.within) as found:
-                self._context.check(launch, *found)
+            run_alone(self._context, launch, display.within)
         except LaunchFailed as loss:
             deadline = time.monotonic() + GONE_PATIENCE  # it may end before its machine does
             while launch.environment.is_emulated and time.monotonic() < deadline:

@@ -46,7 +46,7 @@ def refuse_other_code(campaign: Campaign) -> None:
     packages = ["experiments"] if python else ["experiments", "hbmcomm"]
     now = {each: of_python(ROOT / each) for each in packages}
     for name in sorted(store.finished(out))[:1]:
-        begun = store.read_launch(out, name).get("environment", {}).get("hashes", {})
+        begun = store.read_result(out, name).facts.hashes
         if changed := [each for each in now if begun.get(each, now[each]) != now[each]]:
             raise store.ResultsError(
                 f"{' and '.join(changed)} changed since {out} was begun, so that what is missing "

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from experiments.driver.launching import LaunchContext, add_chosen, log_of
+from experiments.driver.launching import LaunchContext, log_of
 from experiments.jobs.channel import START_PATIENCE, Channel
 from experiments.jobs.containers import ContainerRefused
 from experiments.jobs.execute import running
@@ -97,19 +97,8 @@ class Member:
                 raise failed(self.launch.name, code, self._log)
 
     def take_in(self, company: Sequence[str]) -> None:
-        """Keep what its ranks wrote.
-
-        Args:
-            company: the names of all launches that took turns with it to the end.
-
-        Raises:
-            ResultsError: they wrote nothing, something torn, or hold other code than others.
-        """
-        add_chosen(self._place, self._log)
-        if len(company) > 1:
-            store.add(self._place, {"company": list(company)})
-        self._context.check(self.launch, self._place, self._command)
-        store.accept(self._context.folder, self.launch.name, self._place)
+        """Keep what its ranks wrote, as LaunchContext.take_in() does."""
+        self._context.take_in(self.launch, self._place, self._command, company)
 
     def _check(self) -> None:
         code = self._poll()

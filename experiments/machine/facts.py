@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import hbmcomm
+from experiments.model.environment import NOT_EMULATED
 
 CPU = Path("/sys/devices/system/cpu")
 DMI = Path("/sys/class/dmi/id")
@@ -19,7 +20,6 @@ RECEIVED, SENT = 0, 8
 """Their places in a line of NETWORK_COUNTERS."""
 OURS = "hbmcomm"  # the vendor that an emulated machine of this project names in its firmware
 NOT_FOUND = "not found"
-NOT_EMULATED = "no"
 SETTINGS = {
     "frequency_driver": CPU / "cpu0/cpufreq/scaling_driver",
     "turbo_off": CPU / "intel_pstate/no_turbo",

@@ -35,6 +35,8 @@ VM, VM_DOCKER = "vm", "vm-docker"
 Docker there."""
 MACHINES = Path(__file__).parents[1] / "emulation" / "machines"
 """A file for each emulated machine; emulation/description.py reads them."""
+NOT_EMULATED = "no"
+"""What a launch records of a machine that is no emulated one."""
 
 
 @dataclass(frozen=True)

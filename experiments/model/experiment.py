@@ -249,15 +249,7 @@ class Launches:
     """MPI processes per launch"""
     bindings: Annotated[Names, among(*BINDINGS)] = ("packed",)
     """`packed`: ranks next to each other; `spread`: far apart"""
-    blocks: Annotated[
-        int,
-        Field(
-            strict=True,
-            ge=1,
-            le=MOST_BLOCKS,
-            title=f"a whole number, 1 or more, {MOST_BLOCKS} at most",
-        ),
-    ] = 10
+    blocks: Annotated[int, whole(1, MOST_BLOCKS)] = 10
     """Paired repetitions"""
     aa_pair: Flag = True
     """Whether the host takes part twice, for the noise floor"""

@@ -4,9 +4,11 @@ Ranks read this; what a user may ask for is experiments.model.experiment's, for 
 """
 
 import random
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from experiments.model.contender_names import CALLS, NO_TRANSPORT, PLAIN
 from experiments.model.environment import EnvironmentId
@@ -180,13 +182,8 @@ class Launch:
     @staticmethod
     def from_dict(values: dict[str, Any]) -> "Launch":
         """The inverse of to_dict."""
-        return Launch(
-            **values
-            | {"environment": EnvironmentId.parse(values["environment"])}
-            | {"cells": tuple(Cell(**cell) for cell in values["cells"])}
-            | {"measurement": Measurement(**values["measurement"])}
-            | {"without": tuple(LeftOut(**each) for each in values.get("without", ()))}
-        )
+        launch: Launch = from_plain(Launch, values)
+        return launch
 
 
 @dataclass(frozen=True)
@@ -198,3 +195,33 @@ class Block:
 
     number: int
     launches: tuple[Launch, ...]
+
+
+def from_plain(kind: Any, value: Any) -> Any:
+    """A value of JSON as a type: dataclasses of tables, without the keys that they do not name."""
+    if kind is EnvironmentId:
+        return EnvironmentId.parse(value)
+    if is_dataclass(kind):
+        fields, nested = _fields(kind)  # type: ignore[arg-type]
+        known = {name: each for name, each in value.items() if name in fields}
+        for name in nested.keys() & known.keys():
+            known[name] = from_plain(nested[name], known[name])
+        return kind(**known)  # type: ignore[operator]
+    if value is None:
+        return None
+    inner = get_args(kind)[0]
+    if get_origin(kind) is not tuple:  # "inner | None"
+        return from_plain(inner, value)
+    return tuple(from_plain(inner, each) for each in value) if is_dataclass(inner) else tuple(value)
+
+
+@cache
+def _fields(kind: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The types of a dataclass's fields, and of those that are no plain values of JSON."""
+    types = get_type_hints(kind)
+    nested = {
+        name: each
+        for name, each in types.items()
+        if is_dataclass(each) or get_origin(each) is tuple or any(map(is_dataclass, get_args(each)))
+    }
+    return types, nested

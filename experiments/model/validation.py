@@ -87,10 +87,11 @@ def read(form: type[Table], values: object, source: str, stored: bool = False) -
         SpecError: naming source, table and key, what was found, and what would be valid.
     """
     try:
-        extra = "ignore" if stored else None
-        return TypeAdapter(form).validate_python(values, extra=extra, context=stored)
+        adapter = TypeAdapter(form)
+        return adapter.validate_python(values, extra="ignore" if stored else None, context=stored)
     except ValidationError as error:
-        raise SpecError(_message(form, values, source, error)) from error
+        fault = _damage(source, error) if stored else _message(form, values, source, error)
+        raise SpecError(fault) from error
 
 
 def patched(table: Table, changes: Mapping[str, Any], source: str) -> Table:
@@ -179,6 +180,13 @@ def among(*choices: str, shown: Mapping[str, str] = MappingProxyType({})) -> Aft
         return meant[0] if isinstance(value, str) else meant
 
     return AfterValidator(check)
+
+
+def _damage(source: str, error: ValidationError) -> str:
+    """What to say of what no program wrote."""
+    first = error.errors()[0]
+    keys = [source, *(key for key in first["loc"] if isinstance(key, str))]
+    return f"{'.'.join(keys)} cannot be so: {first['msg'].removeprefix('Value error, ')}"
 
 
 UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")

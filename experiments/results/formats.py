@@ -1,22 +1,22 @@
 """The version of the files that a campaign writes, and what a field means that a file lacks.
 
-A version changes when a field changes its meaning; one that is added does not change it, and is
-filled in here for files of before. So readers ask for no field's presence.
+A version changes when a field changes its meaning; one that is added does not change it, and has a
+default here, or in result.py, for files of before. So readers ask for no field's presence.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.model.contender_names import PLAIN
 from experiments.model.errors import ExperimentsError
-from experiments.model.launch import ARENA, FORMAT, HARNESS
+from experiments.model.launch import FORMAT
 
 OLDEST = 2
 """What readers still understand; FORMAT is what writers write."""
 
 HEADER: Mapping[str, Any] = {
     "missing": [],
+    "command": [],
     "variables": {},
     "containers": {},
     "engines": {},
@@ -28,15 +28,6 @@ SHARED = "layers"
 """Value of `files` where an arm runs from the files of Docker's containers: the same inodes."""
 FRESH = "copies"
 """Value of `reference_files` where each launch of the reference has fresh copies of its files."""
-RESULT: Mapping[str, Any] = {"company": []}
-LAUNCH: Mapping[str, Any] = {
-    "program": HARNESS,
-    "beside": "",
-    "setting": "",
-    "without": [],
-    "seed": 0,
-}
-CELL: Mapping[str, Any] = {"turn": 0, "barrier": "", "buffers": ARENA, "form": PLAIN}
 
 
 class OtherFormat(ExperimentsError):
@@ -62,16 +53,3 @@ def check(path: Path, values: Mapping[str, Any]) -> None:
             f"{path} is of format {found}, and this version of hbmcomm reads formats from "
             f"{OLDEST}: take the version that wrote it, or measure again"
         )
-
-
-def result(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A launch's JSON with every field that its format has."""
-    return {
-        **RESULT,
-        **values,
-        "launch": {**LAUNCH, **values["launch"]},
-        "cells": [
-            {**CELL, "contest": number, **cell} if "samples" in cell else cell
-            for number, cell in enumerate(values["cells"])  # each took turns with no other
-        ],
-    }

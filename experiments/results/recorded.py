@@ -1,29 +1,16 @@
-"""What a stored launch is called, and whether it ran on an emulated machine. Pure.
+"""Whether launches ran on an emulated machine. Pure.
 
 Such a machine shows nodes, distances and bandwidths as its description has them, and its kernel
 places pages by them: that is real. Times there are QEMU's, not the machine's.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from experiments.machine.facts import NOT_EMULATED
-from experiments.model.launch import named
+from experiments.model.environment import NOT_EMULATED
 
 COLUMN = "emulated_machine"
 """Column of a table of cells: the machine's name and how it was run, or NOT_EMULATED."""
-
-
-def name(launch: Mapping[str, Any]) -> str:
-    """The launch's name within its campaign: 0003-docker-tuned-one."""
-    asked = launch["launch"]
-    return named(asked["block"], asked["arm"], asked.get("beside", ""))
-
-
-def machine(launch: Mapping[str, Any]) -> str:
-    """ "knl-snc4-flat (tcg)", or NOT_EMULATED; so are launches of before such machines."""
-    facts = launch["environment"].get("machine", {})
-    return str(facts.get("emulated", NOT_EMULATED))
 
 
 def machines(column: Iterable[Any]) -> list[str]:

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from experiments.model import plain_file
 from experiments.model.errors import ExperimentsError
-from experiments.model.launch import FORMAT
+from experiments.model.launch import FORMAT, from_plain
 from experiments.processes.files import whole_file
-from experiments.results import formats, local_names, recorded, typed
+from experiments.results import formats, local_names, typed
+from experiments.results.result import Failure, Result
 
 PRIVATE = 0o700  # of a launch's folder: its ranks and its driver take orders from files there
 HEADER = ("name", "experiment", "seed", "schedule")
@@ -118,14 +119,17 @@ def fail(folder: Path, name: str, launch: Mapping[str, Any], reason: str) -> Non
     write_json(place / f"{name}.json", {"launch": launch, "reason": reason})
 
 
-def failed(folder: Path) -> dict[str, dict[str, Any]]:
+def failed(folder: Path) -> dict[str, Failure]:
     """What fail() kept of launches that are still not finished, by their names."""
     done = finished(folder)
-    return {
-        path.stem: read_json(path, "failed")
-        for path in sorted((folder / "failed").glob("[0-9]*.json"))
-        if path.stem not in done
-    }
+    every = sorted((folder / "failed").glob("[0-9]*.json"))
+    return {path.stem: _failure(path) for path in every if path.stem not in done}
+
+
+def _failure(path: Path) -> Failure:
+    values = read_json(path, "failed")
+    failure: Failure = from_plain(Failure, {**values["launch"], "reason": values["reason"]})
+    return failure
 
 
 def finished(folder: Path) -> set[str]:
@@ -138,8 +142,7 @@ def withdraw_torn(folder: Path) -> None:
     done = finished(folder)
     for name in done:
         path = folder / "launches" / f"{name}.json"
-        launch = read_json(path, "launch")
-        if not done.issuperset(launch.get("company", [])):
+        if not done.issuperset(Result.of(read_json(path, "launch")).company):
             path.unlink()
             path.with_suffix(".npz").unlink(missing_ok=True)
 
@@ -159,47 +162,41 @@ def incoming(folder: Path, name: str) -> Iterator[Path]:
             place.parent.rmdir()
 
 
-def add(place: Path, values: Mapping[str, Any]) -> None:
-    """Add to what a launch wrote into `place`, before it is taken in."""
-    result = place / "result.json"
-    if result.exists():  # accept() refuses a launch without
-        write_json(result, {**read_json(result), **values})
-
-
-def written(place: Path) -> dict[str, Any]:
-    """The JSON that a launch wrote into `place`, checked as that of a finished one is.
+def accept(
+    folder: Path,
+    name: str,
+    place: Path,
+    more: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda values: {},
+) -> None:
+    """Check what a launch wrote into `place` and take it in: samples first, JSON last.
 
     Its ranks may be of another user, and their program of anyone.
 
-    Raises:
-        ResultsError: it is missing, torn or something else; names the field.
-        OtherFormat: the launch ran another version.
-    """
-    path = place / "result.json"
-    values = read_json(path)
-    with _named(path):
-        typed.check({**values, "samples_sha256": "0" * 64}, "launch")
-    formats.check(path, values)
-    return values
-
-
-def accept(folder: Path, name: str, place: Path) -> None:
-    """Check what a launch wrote into `place` and take it in: samples first, JSON last.
+    Args:
+        more: what the launch's JSON has besides, given what its ranks wrote; may refuse it.
 
     Raises:
         ResultsError: when the launch left nothing, or something torn or of another launch.
+        OtherFormat: the launch ran another version.
     """
     result, samples = place / "result.json", place / "samples.npz"
     if not result.exists() or not samples.exists():
         raise ResultsError(
             f"launch {name} ended well but wrote no result; see its log and --resume"
         )
-    values, content = written(place), _content(samples)
-    values["samples_sha256"] = hashlib.sha256(content).hexdigest()
+    values = read_json(result)
+    with _named(result):
+        typed.check({**values, "samples_sha256": "0" * 64}, "launch")
+    formats.check(result, values)
+    content = _content(samples)
+    added = {**more(values), "samples_sha256": hashlib.sha256(content).hexdigest()}
     arrays = _arrays(samples, content)
     with _named(result):
-        _check_name(values, name)
-        typed.check_samples(formats.result(values), arrays)
+        typed.check_text(added)  # of a log, which may hold anything
+        values |= added
+        launch = Result.of(values)
+        _check_name(launch, name)
+        typed.check_samples(launch, arrays)
     write_json(result, values)
     launches = folder / "launches"  # from here on nothing needs room on the disk
     samples.replace(launches / f"{name}.npz")
@@ -238,32 +235,37 @@ def mend(path: Path) -> str:
     return f"delete {path.with_suffix('.json').name} and complete the campaign with --resume"
 
 
-def read_launch(folder: Path, name: str) -> dict[str, Any]:
-    """One finished launch's JSON, its samples proven to be those that it wrote."""
+def read_result(folder: Path, name: str) -> Result:
+    """One finished launch, without a look at its samples."""
     path = folder / "launches" / f"{name}.json"
-    launch = read_json(path)
-    formats.check(path, launch)
-    samples = path.with_suffix(".npz")
-    if not samples.exists():
-        raise ResultsError(f"{samples} is missing beside its {path.name}; {mend(path)}")
+    values = read_json(path)
+    formats.check(path, values)
     with _named(path):
-        typed.check(launch, "launch")
-        launch = formats.result(launch)
-        _check_name(launch, name)
-    content = _content(samples)
-    if hashlib.sha256(content).hexdigest() != launch["samples_sha256"]:
+        typed.check(values, "launch")
+        result = Result.of(values)
+        _check_name(result, name)
+    return result
+
+
+def read_launch(folder: Path, name: str) -> tuple[Result, dict[str, NDArray[Any]]]:
+    """One finished launch and its samples by read_samples(), proven to be those that it wrote."""
+    path = folder / "launches" / f"{name}.json"
+    samples = path.with_suffix(".npz")
+    if path.exists() and not samples.exists():
+        raise ResultsError(f"{samples} is missing beside its {path.name}; {mend(path)}")
+    launch, content = read_result(folder, name), _content(samples)
+    if hashlib.sha256(content).hexdigest() != launch.samples_sha256:
         raise ResultsError(f"{samples} is not what its launch wrote; {mend(path)}")
     arrays = _arrays(samples, content)
     with _named(path):
         typed.check_samples(launch, arrays)
-    return launch
+    return launch, arrays
 
 
-def _check_name(launch: Mapping[str, Any], name: str) -> None:
-    if recorded.name(launch) != name:
-        raise ValueError(f"launch holds the launch {recorded.name(launch)}")
-    company = launch.get("company")
-    if company and name not in company:
+def _check_name(launch: Result, name: str) -> None:
+    if launch.name != name:
+        raise ValueError(f"launch holds the launch {launch.name}")
+    if launch.company and name not in launch.company:
         raise ValueError(f"company lacks the launch itself, {name}")
 
 

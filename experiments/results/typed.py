@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from experiments.model import plain_file
 from experiments.model.checkout import ROOT
 from experiments.model.launch import EXTERNAL_MPI
+from experiments.results.result import Result
 
 MOST_JSON, MOST_SAMPLES = 64 * 2**20, 4 * 2**30  # bytes of a file
 MEMORY = 128 * 2**20
@@ -71,7 +72,7 @@ def parsed(content: bytes, schema: Schema = "") -> dict[str, Any]:
         raise Unfit("it holds a number of thousands of digits") from None
     if not isinstance(values, dict):
         raise Unfit("it holds no JSON object")
-    _refuse(_unprintable(values, ""))
+    check_text(values)
     check(values, schema)
     return values
 
@@ -88,6 +89,11 @@ def unpacked(content: bytes) -> bytes:
     if not xz.eof or xz.unused_data:
         raise Unfit("it is cut short, or something follows its end")
     return whole
+
+
+def check_text(values: Any) -> None:
+    """Refuse text that cannot be printed, and numbers that are not finite."""
+    _refuse(_unprintable(values, ""))
 
 
 def check(values: Mapping[str, Any], schema: Schema) -> None:
@@ -226,7 +232,7 @@ def arrays(content: bytes) -> dict[str, NDArray[Any]]:
     return found
 
 
-def check_samples(launch: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> None:
+def check_samples(launch: Result, samples: Mapping[str, NDArray[Any]]) -> None:
     """Refuse samples that are not those of a launch's cells.
 
     Raises:
@@ -235,30 +241,29 @@ def check_samples(launch: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]
     _refuse(_strange(launch, samples))
 
 
-def _strange(launch: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> Iterator[str]:
-    ranks, program = launch["launch"]["ranks"], launch["launch"]["program"]
-    hosts = len(launch["environment"].get("hosts", ()))
-    for number, cell in enumerate(launch["cells"]):
-        if "samples" not in cell:
+def _strange(launch: Result, samples: Mapping[str, NDArray[Any]]) -> Iterator[str]:
+    ranks, hosts = launch.launch.ranks, len(launch.facts.hosts)
+    for number, cell in enumerate(launch.cells):
+        if not cell.samples:
             continue
         place = f"cells[{number}]"
-        for field in ("samples", "begins"):
-            if field in cell and cell[field] not in samples:
-                yield f"{place}.{field} names {_short(cell[field])}, which its .npz file lacks"
-        times = samples[cell["samples"]]
+        for field, key in (("samples", cell.samples), ("begins", cell.begins)):
+            if key and key not in samples:
+                yield f"{place}.{field} names {_short(key)}, which its .npz file lacks"
+        times = samples[cell.samples]
         rows, columns = times.shape
-        wanted = len(cell.get("columns", ())) or (columns if program in EXTERNAL_MPI else ranks)
+        wanted = len(cell.columns) or (columns if launch.launch.program in EXTERNAL_MPI else ranks)
         if columns != wanted:
             yield f"{place} has {columns} columns of samples, and not {wanted}"
-        timed = rows - cell["warmup"]
-        if timed < 1 or (cell["turn"] and timed % cell["turn"]):
+        timed = rows - cell.warmup
+        if timed < 1 or (cell.turn and timed % cell.turn):
             yield (
-                f"{place} has {rows} rows of samples, {cell['warmup']} of them to warm up, in "
-                f"turns of {cell['turn']}"
+                f"{place} has {rows} rows of samples, {cell.warmup} of them to warm up, in "
+                f"turns of {cell.turn}"
             )
         if not (times.max(axis=1) >= SHORTEST).all():
             yield f"{place} has samples that no operation can take: less than {SHORTEST} s"
-        if "begins" in cell and samples[cell["begins"]].shape != times.shape:
+        if cell.begins and samples[cell.begins].shape != times.shape:
             yield f"{place}.begins has another shape than its samples"
-        if "links" in cell and {len(cell["links"][way]) for way in ("sent", "received")} != {hosts}:
+        if cell.links and {len(cell.links.sent), len(cell.links.received)} != {hosts}:
             yield f"{place}.links is not of {hosts} hosts"

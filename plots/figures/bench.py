@@ -18,6 +18,7 @@ from experiments.analysis.ratios import LEAST_CELLS
 from experiments.analysis.selection import at, in_order, rows
 from experiments.analysis.statistics import FEWEST_BLOCKS, Verdict, short_of_claim
 from experiments.model.contender_names import CALLS, DIRECT, FORMS, OTHER_BUILD, SHOWN
+from experiments.model.environment import NOT_EMULATED
 from experiments.model.launch import NUMPY
 from experiments.model.lower_bound import BARRIER
 from experiments.model.mpi_settings import DEFAULT
@@ -137,7 +138,7 @@ def _grid(bench: Campaign, frame: pd.DataFrame, heading: str, notes: list[str]) 
             "Each MPI in the setting that did best in the cell, of "
             f"{tried(bench.cells)} settings of all MPIs.",
         ]
-    machine = recorded.meaning([recorded.machine({"environment": bench.header})])
+    machine = recorded.meaning([bench.header["machine"].get("emulated", NOT_EMULATED)])
     page = sheet(
         heading,
         ("NumPy arrays" if NUMPY in asked.factors.buffers else "arrays of the arena")

@@ -27,15 +27,11 @@ def paces(campaign: Campaign) -> pd.DataFrame:
     time over the median time of the same cell in all launches of its arm: 1.1 is a launch that took
     10 % longer than its arm usually does.
     """
-    began = {}
-    for each in campaign.launches:
-        if "began" in each:
-            key = (
-                each["launch"]["block"],
-                each["launch"]["arm"],
-                " ".join(each.get("company", ())),
-            )
-            began[key] = float(each["began"])
+    began = {
+        (each.launch.block, each.launch.arm, " ".join(each.company)): float(each.began)
+        for each in campaign.launches
+        if each.began is not None
+    }
     cells = campaign.cells
     usual = cells.groupby(["arm", *FACTORS], observed=True)["median_s"].transform("median")
     company = cells["company"].astype(object).fillna("")  # no file of a campaign may have one

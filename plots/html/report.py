@@ -9,9 +9,8 @@ import base64
 import hashlib
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -24,6 +23,7 @@ from experiments.analysis.statistics import CLAIM_BLOCKS, least_p
 from experiments.analysis.validity_warnings import awake
 from experiments.model.arms import arm_key
 from experiments.model.quantities import NOTHING, counted, percent_text
+from experiments.results.result import Result
 from plots.contents import answers, drawings, is_bench, tables
 from plots.draw import write
 from plots.figures import bench, chain
@@ -75,7 +75,7 @@ def page(campaign: Campaign) -> str:
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     raw = samples.samples(campaign)
     header, launches = campaign.header, campaign.launches
-    arms = sorted({launch["launch"]["arm"] for launch in launches}, key=arm_key)
+    arms = sorted({launch.launch.arm for launch in launches}, key=arm_key)
     apart, common = by_arm(launches)
     return _template().render(
         campaign=campaign.name,
@@ -90,7 +90,7 @@ def page(campaign: Campaign) -> str:
         tables=tables(campaign),
         asleep=asleep(launches),
         warnings=campaign.warnings,
-        missing=header.get("missing", []),
+        missing=header["missing"],
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         samples=Markup(samples.text(raw)) if raw["cells"] else "",
@@ -102,10 +102,10 @@ def page(campaign: Campaign) -> str:
         environment=common,
         header=flatten({k: v for k, v in header.items() if k not in _APART}),
         experiment=flatten(listed(header["experiment"])),
-        command=command(header.get("command", "")),
+        command=command(header["command"]),
         commands=commands(launches),
         glossary=glossary(),
-        drawn_by=redraw(header.get("command", ""), campaign.folder.name),
+        drawn_by=redraw(header["command"], campaign.folder.name),
         colours=[(variable(light), light, dark) for light, dark in DARK.items()],
     )
 
@@ -140,7 +140,7 @@ def _template() -> Template:
     return environment.get_template("report.html.j2")
 
 
-def asleep(launches: Iterable[Mapping[str, Any]]) -> str:
+def asleep(launches: Iterable[Result]) -> str:
     """How much of a CPU ranks used while they waited; "" where no launch stored it."""
     found = awake(launches)
     if not found:
@@ -173,39 +173,34 @@ def marks(campaign: Campaign) -> list[str]:
     return notes + [f"Not measured: {level}" for level in campaign.unmeasured]
 
 
-def commands(launches: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def commands(launches: Sequence[Result]) -> list[tuple[str, str]]:
     """(MPI and arm, its first launch's command as it was run), for each that stored one."""
     found = {
-        (launch["launch"]["mpi"], launch["launch"]["arm"]): str(launch["command"])
+        (launch.launch.mpi, launch.launch.arm): launch.command
         for launch in reversed(launches)
-        if "command" in launch
+        if launch.command
     }
     order = in_order([mpi for mpi, _ in found], MPIS)
     places = sorted(found, key=lambda key: (order.index(key[0]), arm_key(key[1])))
     return [(f"{mpi_name(mpi)}, {arm_name(arm)}", found[mpi, arm]) for mpi, arm in places]
 
 
-def command(stored: object) -> str:
+def command(stored: Sequence[str]) -> str:
     """The command line that repeats the campaign, as a shell reads it.
 
     Args:
         stored: the words of the process that measured: invoke's, as ./inv starts it.
     """
-    if not isinstance(stored, list):
-        return str(stored)
-    words = [str(word) for word in stored[1:]]
-    if words[:1] == ["--search-root"]:
-        del words[:2]
-    return shlex.join(["./inv", *words])
+    words = stored[3:] if stored[1:2] == ["--search-root"] else stored[1:]
+    return shlex.join(["./inv", *words]) if stored else ""
 
 
-def redraw(stored: object, name: str) -> str:
+def redraw(stored: Sequence[str], name: str) -> str:
     """The command line that makes this page, where the campaign is still where it was measured.
 
     Args:
         stored: as command's.
         name: of the results folder.
     """
-    words = [str(word) for word in stored] if isinstance(stored, list) else []
-    out = words[words.index("--out") + 1 :] if "--out" in words else []
+    out = stored[stored.index("--out") + 1 :] if "--out" in stored else []
     return shlex.join(["./inv", "report", "--results", out[0] if out else f"results/{name}"])

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from experiments.analysis.campaign import Campaign
 from experiments.analysis.selection import rows
 from experiments.model.arms import HOST
-from experiments.results import recorded
+from experiments.model.environment import BARE_HOST
+from experiments.results.result import CellResult, Result
 from experiments.results.store import read_samples
 from plots.layout.labels import arm_name, in_words, ratio_and_interval
 
@@ -43,14 +44,14 @@ def samples(campaign: Campaign) -> dict[str, Any]:
     found: Series = {}
     shown: list[list[Any]] = []
     for launch, cells in launches:
-        asked = launch["launch"]
-        held = read_samples(campaign.folder / "launches" / f"{recorded.name(launch)}.npz")
+        asked = launch.launch
+        held = read_samples(campaign.folder / "launches" / f"{launch.name}.npz")
         for cell in cells:
-            key = (asked["arm"], *(asked[k] for k in _BETWEEN), *(cell[k] for k in _WITHIN))
-            times = held[cell["samples"]][cell["warmup"] :].max(axis=1)
-            found.setdefault(key, []).append(
-                {"block": asked["block"], "group": cell["group"], "series": len(shown)}
-                | {"company": launch.get("company", [])}
+            factors = launch.factors(cell)
+            times = held[cell.samples][cell.warmup :].max(axis=1)
+            found.setdefault(tuple(factors[k] for k in ("arm", *_BETWEEN, *_WITHIN)), []).append(
+                {"block": asked.block, "group": cell.group, "series": len(shown)}
+                | {"company": launch.company}
             )
             shown.append([times.size, _short(float(np.median(times))), thinned(times, kept)])
     return {
@@ -75,16 +76,12 @@ def thinned(times: NDArray[np.float64], kept: int) -> list[float]:
     return [_short(float(time)) for time in ordered]
 
 
-def _measured(campaign: Campaign) -> Iterator[tuple[Mapping[str, Any], list[dict[str, Any]]]]:
+def _measured(campaign: Campaign) -> Iterator[tuple[Result, list[CellResult]]]:
     """Each launch of the host or a container, and its cells that were measured."""
     known = set(campaign.cells["operation"])
     for launch in campaign.launches:
-        asked = launch["launch"]
-        if asked["arm"] == HOST or asked["environment"] != HOST:
-            cells = [
-                cell for cell in launch["cells"] if "samples" in cell and cell["operation"] in known
-            ]
-            yield launch, cells
+        if launch.launch.arm == HOST or launch.launch.environment != BARE_HOST:
+            yield launch, [cell for cell in launch.measured if cell.operation in known]
 
 
 def _pairs(cell: Any, found: Series) -> list[list[int]]:

@@ -1,7 +1,6 @@
 """The table of data paths: what each MPI chose in each arm, what was tried, what was allowed."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from experiments.analysis.data_path import Path, by_arm, chosen, read
 from experiments.analysis.mpi_transport_log import (
@@ -14,6 +13,7 @@ from experiments.analysis.mpi_transport_log import (
 )
 from experiments.model.arms import HOST
 from experiments.model.quantities import bytes_text
+from experiments.results.result import Result
 from plots.layout.labels import arm_name, mpi_name
 
 CAPABILITIES = (
@@ -105,7 +105,7 @@ COLUMNS: Mapping[str, Text] = {
 }
 
 
-def table(launches: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def table(launches: Iterable[Result]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """(head, one row for each MPI and arm)."""
     paths = by_arm(launches)
     return ("MPI", "arm", *COLUMNS), [

@@ -11,11 +11,12 @@ from typing import Any
 
 from experiments.analysis.metadata_diff import ALWAYS_DIFFERENT, Recorded, distinct, flatten
 from experiments.model.arms import arm_key
+from experiments.results.result import Result
 
 _ELSEWHERE = ("datapath.", "topology.nodes")
 _MOST = 2  # values of an arm that are spelt out
 
-Launches = Sequence[Mapping[str, Any]]
+Launches = Sequence[Result]
 
 
 def by_arm(launches: Launches) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
@@ -53,7 +54,7 @@ def listed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _seen(launches: Launches) -> dict[tuple[str, str], Recorded]:
     """What was recorded by MPI and arm, without the keys that have a place elsewhere."""
-    every = ((launch, flatten(listed(launch["environment"]))) for launch in launches)
+    every = ((launch, flatten(listed(launch.facts.recorded))) for launch in launches)
     return distinct(
         (launch, {key: value for key, value in values.items() if not key.startswith(_ELSEWHERE)})
         for launch, values in every

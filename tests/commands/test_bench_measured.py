@@ -95,13 +95,12 @@ def test_every_sample_and_the_machine_are_stored(measured: tuple[Path, str]) -> 
     assert all(len(each) == 1 and min(each) >= FEWEST_ROUNDS for each in turns), (
         "in turns with each other"
     )
-    launch = store.read_launch(folder, "0000-openmpi")
-    samples = store.read_samples(folder / "launches" / "0000-openmpi.npz")
-    for cell in launch["cells"]:
-        assert samples[cell["samples"]].shape[1] == 2
-        assert (samples[cell["samples"]] > 0).all()
-        assert cell["barrier"].endswith("of a copy of the library that serves nothing else")
-    assert {pool["source"] for rank in launch["ranks"] for pool in rank["pools"]} == {"arena"}
+    launch, samples = store.read_launch(folder, "0000-openmpi")
+    for cell in launch.cells:
+        assert samples[cell.samples].shape[1] == 2
+        assert (samples[cell.samples] > 0).all()
+        assert cell.barrier.endswith("of a copy of the library that serves nothing else")
+    assert {pool.source for rank in launch.ranks for pool in rank.pools} == {"arena"}
 
 
 def test_the_table_is_there_for_programs_too(measured: tuple[Path, str]) -> None:
@@ -145,9 +144,9 @@ def test_ordinary_arrays_more_ranks_than_cores_and_json(tmp_path: Path) -> None:
     assert process.returncode == 0, errors
     found = json.loads(printed)
     assert {row["ranks"] for row in found["direct"]} == {3}
-    launch = store.read_launch(tmp_path / "out", "0000-mpich")
-    assert {pool["source"] for rank in launch["ranks"] for pool in rank["pools"]} == {"numpy"}
-    assert launch["launch"]["measurement"]["cadence"] == "streaming"
+    launch = store.read_result(tmp_path / "out", "0000-mpich")
+    assert {pool.source for rank in launch.ranks for pool in rank.pools} == {"numpy"}
+    assert launch.launch.measurement.cadence == "streaming"
 
 
 def slow_build(folder: Path) -> Path:

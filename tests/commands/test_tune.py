@@ -83,8 +83,8 @@ def test_every_threshold_is_in_the_proposal_with_a_value_or_a_reason(tuned: Path
     assert {len(each["ratios"]) for each in found["compared"]} == {6}
     assert all(each["low"] <= each["ratio"] <= each["high"] for each in found["compared"])
     assert found["noise"] >= 0
-    cells = results.read_launch(tuned, "0000-host")["cells"]
-    eager = sorted(each["transport"] for each in cells if "EAGER" in each["transport"])
+    cells = results.read_result(tuned, "0000-host").cells
+    eager = sorted(each.transport for each in cells if "EAGER" in each.transport)
     assert eager == [f"direct HBMCOMM_EAGER_BYTES={value}" for value in (0, 32768)]
 
 

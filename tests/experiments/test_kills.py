@@ -146,12 +146,12 @@ def cells(out: Path) -> list[tuple[str, ...]]:
     """What a campaign holds but for its samples, with cells that were skipped."""
     return sorted(
         (
-            *(str(launch["launch"]["block"]), launch["launch"]["arm"], launch["launch"]["mpi"]),
-            *(str(cell[name]) for name in ("operation", "transport", "kind", "bytes")),
+            *(str(launch.launch.block), launch.launch.arm, launch.launch.mpi),
+            *(str(getattr(cell, name)) for name in ("operation", "transport", "kind", "bytes")),
         )
         for launch in reading.load(out).launches
-        for cell in launch["cells"]
-        if cell["operation"] != COPY
+        for cell in launch.cells
+        if cell.operation != COPY
     )
 
 

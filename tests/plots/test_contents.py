@@ -8,12 +8,11 @@ import pytest
 from experiments.analysis.campaign import Campaign
 from experiments.analysis.confounders import Confounders
 from experiments.analysis.data_path import DataPaths, HarmlessRefusal, Loss
-from experiments.analysis.page_placement import page_maps
 from experiments.programs.imb import DIFFERENCES
 from plots.contents import answers
 from plots.text.claims import Answer
 from tests.campaigns import changed, find
-from tests.launched import make_launch
+from tests.launched import make_launch, page_maps
 
 LOSS = Loss("openmpi", "docker-tuned-one", ("single copy",))
 COPIES = pd.DataFrame(

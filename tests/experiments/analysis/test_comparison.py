@@ -15,6 +15,7 @@ from experiments.analysis.statistics import Verdict
 from experiments.catalogue import spec
 from experiments.results.store import ResultsError
 from tests.experiments.analysis import launch_medians
+from tests.launched import made, numa
 
 OPENMPI, MPICH = "Open MPI v5.0.11", "MPICH 5.0.2"
 CELL = launch_medians.CELL | {"group": 1}
@@ -46,15 +47,17 @@ def campaign(name: str, medians: pd.DataFrame, **text: Any) -> Campaign:
     mpis = dict(zip(medians["mpi"], medians["arm"], strict=True))
     versions = {"openmpi": OPENMPI, "mpich": MPICH}
     launches = [
-        {
-            "launch": {"arm": arm, "mpi": mpi},
-            "environment": {
-                "versions": {"mpi": versions[mpi], "python": "3.11.7"},
-                "machine": {"kernel": "6.1", "load": f"0.{number}1 0.1 0.1 1/99 4711"},
-                "datapath": {"cma": "works", "namespaces": {"pid": f"pid:[{number}]"}},
+        made(
+            {
+                "launch": {"arm": arm, "mpi": mpi},
+                "environment": {
+                    "versions": {"mpi": versions[mpi], "python": "3.11.7"},
+                    "machine": {"kernel": "6.1", "load": f"0.{number}1 0.1 0.1 1/99 4711"},
+                    "datapath": {"cma": "works", "namespaces": {"pid": f"pid:[{number}]"}},
+                }
+                | text.get("environment", {}),
             }
-            | text.get("environment", {}),
-        }
+        )
         for number, (mpi, arm) in enumerate(mpis.items())
     ]
     header = {
@@ -213,12 +216,7 @@ def test_an_emulated_machine_on_either_side_is_a_warning() -> None:
     there = {
         "versions": {"mpi": OPENMPI, "python": "3.11.7"},
         "machine": {"kernel": "6.1", "emulated": "gh200 (tcg)"},
-        "topology": {
-            "nodes": [
-                {"id": 0, "cpus": [0, 1], "is_hbm": False},
-                {"id": 1, "cpus": [], "is_hbm": True},
-            ]
-        },
+        "topology": {"nodes": numa(2, hbm=1), "hbm": {"rule": "HMAT read bandwidth"}},
     }
     assert compared(cells(1e-5), cells(1e-5)).warning == ""
     found = compared(cells(1e-5), cells(1e-5), environment=there)

@@ -13,6 +13,7 @@ from experiments.analysis.campaign import Campaign
 from experiments.analysis.cost_cells import CannotModel, Measured
 from experiments.analysis.cost_evaluation import Evaluation, evaluate, relative_error
 from experiments.analysis.reading import load
+from experiments.results.result import Host
 from experiments.results.unarchive import opened
 from hbmcomm import costmodel
 
@@ -96,10 +97,9 @@ def test_other_campaigns_have_no_links(campaign_folder: Path) -> None:
 
 
 def several_ranks(campaign: Campaign) -> Campaign:
-    launches = [
-        {**each, "environment": {**each["environment"], "hosts": [{"ranks": [0, 1]}]}}
-        for each in campaign.launches
-    ]
+    one = campaign.launches[0]
+    crowded = dataclasses.replace(one.facts, hosts=(Host((0, 1)),))
+    launches = [dataclasses.replace(one, facts=crowded)]
     return dataclasses.replace(campaign, launches=launches)
 
 

@@ -5,34 +5,25 @@ from typing import Any
 import pytest
 
 from experiments.analysis import disturbed
+from experiments.results.result import Result
+from tests.launched import made
+
+LOADS: dict[str, Any] = {"seconds": 10.0, "load": [0.5, 2.25]}
 
 
-def launch(
-    *ranks: tuple[int, float, float, float], company: tuple[str, ...] = ()
-) -> dict[str, Any]:
+def launch(*ranks: tuple[int, float, float, float], company: tuple[str, ...] = ()) -> Result:
     """A launch of 10 s; each rank by its CPU, and the seconds busy, own and stolen."""
-    return {
-        "company": list(company),
-        "ranks": [
-            {
-                "cpu": cpu,
-                "disturbance": {
-                    "seconds": 10.0,
-                    "load": [0.5, 2.25],
-                    "busy": busy,
-                    "own": own,
-                    "stolen": stolen,
-                },
-            }
-            for cpu, busy, own, stolen in ranks
-        ],
-    }
+    counted = [
+        {"cpu": cpu, "disturbance": LOADS | {"busy": busy, "own": own, "stolen": stolen}}
+        for cpu, busy, own, stolen in ranks
+    ]
+    return made({"company": list(company), "ranks": counted})
 
 
 def test_a_quiet_machine_and_older_launches_say_nothing() -> None:
     quiet = {"0000-host": launch((0, 9.9, 9.8, 0.05), (1, 9.9, 9.8, 0.1))}
     assert list(disturbed.sentences(quiet)) == []
-    assert list(disturbed.sentences({"0000-host": {"ranks": [{"cpu": 0}], "cells": []}})) == []
+    assert list(disturbed.sentences({"0000-host": made({"ranks": [{"cpu": 0}]})})) == []
 
 
 def test_stolen_time_is_named_with_its_share_launch_and_load() -> None:
@@ -64,6 +55,6 @@ def test_ranks_that_share_a_cpu_are_counted_together() -> None:
 
 
 def test_a_kernel_that_counts_neither_says_nothing() -> None:
-    silent = launch((0, 9.0, 9.0, 0.0))
-    silent["ranks"][0]["disturbance"] |= {"busy": None, "stolen": None, "load": [None, None]}
+    none = LOADS | {"busy": None, "own": 9.0, "stolen": None, "load": [None, None]}
+    silent = made({"ranks": [{"disturbance": none}]})
     assert list(disturbed.sentences({"0000-host": silent})) == []

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,12 @@ import pytest
 
 from experiments.analysis import export, reading
 from experiments.analysis.campaign import Campaign
-from experiments.results import recorded
+from experiments.results.result import CellResult
 
 NUMBERS = [name for name in (*reading.COLUMNS, "begin_s") if name.endswith("_s")] + ["carried"]
 """Columns where an empty field is no number; elsewhere it is an empty name."""
 ANY = dict.fromkeys(export.NAMES, "x")
+CELL = CellResult("bcast", "imb", "regular", "local", 1024)
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -58,22 +60,22 @@ def test_every_sample_reads_back_as_it_was(campaign: Campaign, form: str, tmp_pa
 
 
 def test_what_a_program_printed_over_its_ranks_is_no_ranks_sample() -> None:
-    printed = {"warmup": 1, "turn": 0, "columns": ["min", "mean", "max"]}
+    printed = replace(CELL, warmup=1, columns=("min", "mean", "max"))
     found = export._long(ANY, printed, np.array([[1.0, 2, 4], [2, 3, 4]]))
     assert found["over_ranks"].tolist() == ["min", "mean", "max"] * 2
     assert set(found["rank"]) == {export.NO_RANK}
-    own = export._long(ANY, {"warmup": 1, "turn": 0}, np.ones((2, 3)))
+    own = export._long(ANY, replace(CELL, warmup=1), np.ones((2, 3)))
     assert set(own["over_ranks"]) == {""}
     assert own["rank"].tolist() == [0, 1, 2] * 2
 
 
 def test_every_sample_carries_its_turn_and_when_its_rank_began() -> None:
-    cell, times = {"warmup": 2, "turn": 3}, np.ones((8, 2))
+    cell, times = replace(CELL, warmup=2, turn=3), np.ones((8, 2))
     begins = np.linspace(0, 1e-6, 16, dtype=np.float32).reshape(8, 2)
     found = export._long(ANY, cell, times, begins)
     assert found["turn"].tolist() == [-1] * 4 + [0] * 6 + [1] * 6
     assert found["begin_s"].tolist() == begins.ravel().tolist()
-    none = export._long(ANY, cell | {"turn": 0}, times)
+    none = export._long(ANY, replace(cell, turn=0), times)
     assert set(none["turn"]) == {-1} and none["begin_s"].isna().all()
 
 
@@ -81,7 +83,7 @@ def test_osus_average_is_the_mean_that_a_program_printed(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = campaign.cells.iloc[0][list(export.NAMES)].to_dict() | {"operation": "bcast"}
-    printed = {"operation": "bcast", "warmup": 0, "columns": ["min", "mean", "max"]}
+    printed = replace(CELL, columns=("min", "mean", "max"))
     rows = [(names, printed, np.array([[1e-6, 2e-6, 9e-6]]), None)]
     monkeypatch.setattr(export, "_measured", lambda folder, launch: rows)
     last = "".join(export.osu(campaign)).splitlines()[-1].split()
@@ -146,13 +148,12 @@ def test_osus_latencies_are_means_over_iterations_then_over_ranks(campaign: Camp
     chosen = {"operation": "bcast", "transport": "mpi", "kind": "regular", "bytes": 1024}
     kept = []
     for launch in campaign.launches:
-        if launch["launch"]["arm"] == "host":
-            name = recorded.name(launch)
-            with np.load(campaign.folder / "launches" / f"{name}.npz") as samples:
+        if launch.launch.arm == "host":
+            with np.load(campaign.folder / "launches" / f"{launch.name}.npz") as samples:
                 kept += [
-                    samples[cell["samples"]][10:]
-                    for cell in launch["cells"]
-                    if "skipped" not in cell and chosen.items() <= cell.items()
+                    samples[cell.samples][10:]
+                    for cell in launch.measured
+                    if chosen.items() <= vars(cell).items()
                 ]
     own = np.concatenate(kept).mean(axis=0) * 1e6
     text = "".join(export.osu(campaign))

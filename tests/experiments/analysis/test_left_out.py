@@ -3,10 +3,11 @@
 from typing import Any
 
 from experiments.analysis.validity_warnings import left_out
+from tests.launched import made
 
 
 def launch(arm: str, *cells: dict[str, Any], without: tuple[dict[str, Any], ...] = ()) -> Any:
-    return {"launch": {"arm": arm, "ranks": 2, "without": without}, "cells": cells}
+    return made({"launch": {"arm": arm, "ranks": 2, "without": without}, "cells": cells})
 
 
 def cell(transport: str, size: int | None, **more: str) -> dict[str, Any]:

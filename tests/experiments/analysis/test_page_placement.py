@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import hbmcomm
-from experiments.analysis.page_placement import Node, PageMap, by_node, frame, owners, page_maps
+from experiments.analysis.page_placement import Node, PageMap, by_node, owners
 from experiments.emulation import description
 from experiments.machine import facts as measured
 from experiments.model.environment import machine_names
 from hbmcomm.memory import topology as library
 from tests.experiments.emulation.kernel_view import nodes_as_shown
-from tests.launched import make_launch
+from tests.launched import make_launch, page_maps, page_rows
 
 MIB = 2**20
 PREFERRED = {"kinds": ("hbw_preferred",), "localities": ("local",)}
@@ -78,7 +78,7 @@ def test_a_launch_whose_pages_differ_has_a_panel_of_its_own() -> None:
 def test_a_page_more_or_less_makes_no_other_panel_but_another_row() -> None:
     few = {("hbw_preferred", "local", 3): {5: 2 * MIB - 4096, 3: 4096}}
     launches = [make_launch(block=n, **PREFERRED, placed=few if n else None) for n in range(2)]
-    rows = frame(launches)
+    rows = page_rows(launches)
     assert len(rows) == 8 + 1
     mine = rows[rows["rank"] == 3]
     assert set(mine["placed"]) == {f"5: {2 * MIB}", f"3: 4096; 5: {2 * MIB - 4096}"}
@@ -177,8 +177,8 @@ def test_memory_belongs_to_the_nodes_that_it_serves_best(memory: Node, nearest: 
 
 def test_bytes_on_no_node_are_counted_as_not_where_asked() -> None:
     launch = make_launch(ranks=1, placed={("regular", "local", 0): {0: MIB}}, localities=("local",))
-    pages = only(page_maps([launch])).panels[0].pages[0]
-    assert (pages.unknown, pages.total, pages.as_asked) == (MIB, 2 * MIB, 0.5)
+    first = only(page_maps([launch])).panels[0].pages[0]
+    assert (first.unknown, first.total, first.as_asked) == (MIB, 2 * MIB, 0.5)
     del launch["ranks"][0]["pools"][0]["bytes"]  # an older result does not say how many there are
     assert only(page_maps([launch])).panels[0].pages[0].unknown == 0
 
@@ -205,11 +205,11 @@ def test_what_a_guest_with_hbm_nodes_recorded_is_one_map_of_both_arms() -> None:
         assert panels["hbw", "local"].pages[rank].shares == ((rank + 4, 1.0),)
     assert all(each.local == 0 for each in panels["hbw", "remote"].pages)
     assert all(each.as_asked == 1 for panel in page_map.panels for each in panel.pages)
-    assert len(frame(launches)) == 2 * 4 * 4
+    assert len(page_rows(launches)) == 2 * 4 * 4
 
 
 def test_a_row_says_who_where_what_was_asked_and_what_was_found() -> None:
-    rows = frame([make_launch(block=block, **PREFERRED, placed=SPILT) for block in range(2)])
+    rows = page_rows([make_launch(block=block, **PREFERRED, placed=SPILT) for block in range(2)])
     assert len(rows) == 8
     row = rows[rows["rank"] == 3].iloc[0].to_dict()
     assert row == {
@@ -242,4 +242,4 @@ def test_older_results_and_programs_that_tell_no_pages_fill_no_map() -> None:
     for rank in silent["ranks"]:
         rank["pools"] = []
     assert page_maps([old, silent]) == ()
-    assert frame([old, silent]).empty
+    assert page_rows([old, silent]).empty

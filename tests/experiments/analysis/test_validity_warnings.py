@@ -7,19 +7,22 @@ import pytest
 
 from experiments.analysis.reading import COLUMNS
 from experiments.analysis.validity_warnings import cautions
+from experiments.results.result import Result
 from tests.experiments.analysis import launch_medians
+from tests.launched import made
 
 HEADER = {
+    "missing": [],
     "schedule": [{"launches": ["0000-docker", "0000-host"]}],
     "experiment": {"launches": {"blocks": 10}},
 }
 CELL = launch_medians.CELL | {"block": 0, "group": 1, "unstable": False}
 
 
-def launches(**of_docker: Any) -> dict[str, dict[str, Any]]:
+def launches(**of_docker: Any) -> dict[str, Result]:
     """Two launches, alike but for these values of the docker arm."""
     plain = {"cells": [], "environment": {"hashes": {"numpy": "aaaa"}}, "ranks": []}
-    return {"0000-docker": plain | of_docker, "0000-host": plain}
+    return {"0000-docker": made(plain | of_docker), "0000-host": made(plain)}
 
 
 def cells(**of_docker: Any) -> pd.DataFrame:
@@ -53,7 +56,7 @@ def test_arms_that_took_no_turns_are_reported() -> None:
 
 
 def test_ranks_that_used_a_cpu_while_they_waited_are_reported() -> None:
-    def waited(cpu: float, **of_launch: Any) -> dict[str, dict[str, Any]]:
+    def waited(cpu: float, **of_launch: Any) -> dict[str, Result]:
         shown = [{"pools": [], "asleep": {"seconds": 2.0, "cpu": used}} for used in (0.001, cpu)]
         asked = {"launch": {"arm": "docker", "mpi": "mpich", "block": 0}, "company": ["a", "b"]}
         return launches(ranks=shown, **asked | of_launch)
@@ -74,14 +77,13 @@ def test_other_files_in_a_launch_are_reported_with_its_name() -> None:
 
 def test_files_are_compared_within_an_mpi() -> None:
     several = {
-        f"000{n}-{arm}": {
-            "launch": {"mpi": mpi},
-            "cells": [],
-            "environment": {"hashes": {"libmpi": value}},
-        }
+        f"000{n}-{arm}": made(
+            {"launch": {"mpi": mpi}, "environment": {"hashes": {"libmpi": value}}}
+        )
         for n, (arm, mpi, value) in enumerate(
             [("a", "openmpi", "1"), ("b", "openmpi", "1"), ("c", "mpich", "2"), ("d", "mpich", "3")]
         )
+        for hashes in [{"libmpi": value}]
     }
     header = HEADER | {"schedule": [{"launches": list(several)}]}
     (warning,) = cautions(header, several, cells(), {})
@@ -108,8 +110,8 @@ def test_cells_left_out_for_groups_of_different_sizes_are_counted(
 
 
 def test_cells_without_a_measurement_are_reported_once_per_reason_with_their_arms() -> None:
-    def lacking(arm: str, why: str) -> dict[str, Any]:
-        return {"launch": {"arm": arm}, "cells": [{"skipped": why}], "environment": {}, "ranks": []}
+    def lacking(arm: str, why: str) -> Result:
+        return made({"launch": {"arm": arm}, "cells": [{"skipped": why}]})
 
     both = {
         "0000-b": lacking("b", "the ranks cannot share memory: /proc/14/fd/3 is another file"),
@@ -174,11 +176,10 @@ def test_pages_that_moved_while_they_were_measured_are_reported() -> None:
 
 
 def test_blocks_of_pairs_are_reported_and_their_extra_launches_are_none_that_were_planned() -> None:
-    plain = {"cells": [], "environment": {}, "ranks": []}
     asked = [{"block": 0, "arm": "docker", "mpi": "openmpi"}, {"block": 0, "arm": "host"}]
-    found = {str(number): plain | {"launch": each} for number, each in enumerate(asked)}
+    found = {str(number): made({"launch": each}) for number, each in enumerate(asked)}
     assert cautions(HEADER, found, cells(), {}) == []
-    found["2"] = plain | {"launch": {"block": 0, "arm": "host", "beside": "docker"}}
+    found["2"] = made({"launch": {"block": 0, "arm": "host", "beside": "docker"}})
     (shown,) = cautions(HEADER, found, cells(), {})
     assert shown.startswith("in 1 of 1 blocks not all arms took turns at once")
     del found["1"]

@@ -103,7 +103,7 @@ def test_torch_is_needed_where_environments_measure_its_groups(
         ({"launches": {"environments": ["dokcer"]}}, ["'dokcer'", "did you mean 'docker'"]),
         ({"launches": {"ranks": [0]}}, ["ranks [0]", "from 1 up"]),
         ({"launches": {"ranks": 4}}, ["ranks 4", "list"]),
-        ({"launches": {"blocks": 0}}, ["blocks 0", "1 or more"]),
+        ({"launches": {"blocks": 0}}, ["blocks 0", "1 to 10000"]),
         ({"launches": {"aa_pair": "yes"}}, ["aa_pair 'yes'", "true or false"]),
         ({"measurement": {"time_cap": -1}}, ["time_cap -1", "more than 0"]),
         ({"measurement": {"min_iterations": 9, "max_iterations": 3}}, ["min_iterations 9"]),

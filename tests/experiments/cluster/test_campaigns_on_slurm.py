@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from experiments.model.environment import MPIS
 from experiments.processes import executables
 from experiments.provision.image import Image
 from experiments.results import store
+from experiments.results.result import Result
 from tests.awaiting import wait_for
 from tests.slurm_cluster import Cluster, begin
 
@@ -40,8 +40,8 @@ def ended(process: "subprocess.Popen[str]") -> Done:
     return Done(process.args, process.returncode, out, errors)
 
 
-def launches(folder: Path) -> list[dict[str, Any]]:
-    return [store.read_launch(folder, name) for name in sorted(store.finished(folder))]
+def launches(folder: Path) -> list[Result]:
+    return [store.read_result(folder, name) for name in sorted(store.finished(folder))]
 
 
 def job_of(slurm: Cluster, name: str) -> str:
@@ -65,13 +65,13 @@ def test_ranks_measure_over_two_nodes(slurm: Cluster, launcher: str, mpis: tuple
     assert (done.returncode, done.stdout.strip()) == (0, str(folder)), done.stderr
     assert "running" in done.stderr and f"[{len(mpis)}/{len(mpis)}]" in done.stderr
     found = launches(folder)
-    assert {each["launch"]["mpi"] for each in found} == set(mpis)
+    assert {each.launch.mpi for each in found} == set(mpis)
     for each in found:
-        assert each["environment"]["datapath"]["hostnames"] == "2"
-        assert [rank["rank"] for rank in each["ranks"]] == [0, 1, 2, 3]
-        timed = {cell["transport"]: "samples" in cell for cell in each["cells"]}
+        assert each.facts.datapath["hostnames"] == "2"
+        assert [rank.rank for rank in each.ranks] == [0, 1, 2, 3]
+        timed = {cell.transport: bool(cell.samples) for cell in each.cells}
         assert timed["mpi"] and not timed["direct"]
-        assert launcher in each["command"]
+        assert launcher in each.command
 
 
 @pytest.mark.container
@@ -85,12 +85,12 @@ def test_ranks_in_charliecloud_measure_over_two_nodes(
     flags = ("--env", "slurm,slurm-charliecloud", "--launcher", launcher)
     done = campaign(slurm, folder.name, *flags)
     assert done.returncode == 0, done.stderr
-    found = {each["launch"]["arm"]: each for each in launches(folder)}
+    found = {each.launch.arm: each for each in launches(folder)}
     assert found.keys() == {"host", "charliecloud"}
     for each in found.values():
-        assert each["environment"]["datapath"]["hostnames"] == "2"
-        assert each["company"] == ["0000-charliecloud", "0000-host"]  # alive together, in turns
-    assert "ch-run" in found["charliecloud"]["command"]
+        assert each.facts.datapath["hostnames"] == "2"
+        assert each.company == ("0000-charliecloud", "0000-host")  # alive together, in turns
+    assert "ch-run" in found["charliecloud"].command
 
 
 def test_ranks_that_a_wrong_pmi_leaves_alone_fail_the_job(slurm: Cluster) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.catalogue import spec
 from experiments.driver import attempts, launching, memory_fit, together
-from experiments.driver.launching import LaunchContext, attended
+from experiments.driver.launching import LaunchContext, run_alone
 from experiments.environments.process import Process
 from experiments.jobs.failures import LaunchFailed
 from experiments.model.arms import ALONE
@@ -74,8 +74,8 @@ def test_arms_whose_buffers_do_not_fit_together_take_turns_in_pairs_where_two_of
     run(folder, blocks[:1], alike(Instant()))
     asked = {launch.name for launch in blocks[0].launches}
     assert store.finished(folder) >= asked
-    read = [store.read_launch(folder, name) for name in store.finished(folder)]
-    assert {len(each["company"] or ["itself"]) for each in read} == {alive}
+    read = [store.read_result(folder, name) for name in store.finished(folder)]
+    assert {len(each.company or ["itself"]) for each in read} == {alive}
     assert len(read) == (4 if alive == 2 else 3)
     kept = written(folder)
     run(folder, blocks[:1], alike(Instant()))
@@ -94,8 +94,8 @@ def test_an_arm_that_lacks_in_a_block_of_pairs_takes_turns_with_the_reference_ag
         kept = folder / "launches" / f"{name}.json"
         store.write_json(kept, store.read_json(kept) | {"company": ["0000-host"]})
     run(folder, blocks[:1], alike(Instant()))
-    again = store.read_launch(folder, docker)
-    assert again["company"] == sorted([docker, f"0000-host-beside-{values['launch']['arm']}"])
+    company = sorted([docker, f"0000-host-beside-{values['launch']['arm']}"])
+    assert store.read_result(folder, docker).company == tuple(company)
 
 
 def test_a_block_that_was_taken_in_by_half_is_measured_again_as_a_whole(
@@ -108,7 +108,7 @@ def test_a_block_that_was_taken_in_by_half_is_measured_again_as_a_whole(
     run(folder, blocks, alike(Instant()))
     stays = {path.stem for path, time in written(folder).items() if time == kept.get(path)}
     assert stays == second
-    assert store.read_launch(folder, min(first))["company"] == sorted(first)
+    assert store.read_result(folder, min(first)).company == tuple(sorted(first))
 
 
 def test_a_failed_launch_is_reported_with_its_last_lines_and_those_before_it_stay(
@@ -133,8 +133,8 @@ def test_a_container_that_fails_is_kept_as_a_finding_and_the_campaign_goes_on(
     broken = store.failed(folder)
     assert len(shown) == len(broken) == 2
     for name, why in broken.items():
-        assert f"launch {name} failed with exit code 3" in why["reason"]
-        assert why["launch"]["arm"] == "docker-tuned-one"
+        assert f"launch {name} failed with exit code 3" in why.reason
+        assert why.arm == "docker-tuned-one"
     assert {launch.arm for each in blocks for launch in each.launches} == {
         name.partition("-")[2] for name in store.finished(folder) | set(broken)
     }
@@ -155,7 +155,7 @@ def test_an_arm_that_keeps_failing_is_not_tried_in_every_block(folder: Path) -> 
 def test_a_launch_keeps_the_command_that_ran_it(folder: Path, blocks: tuple[Block, ...]) -> None:
     run(folder, blocks[:1], alike(Instant()))
     for name in store.finished(folder):
-        assert sys.executable in store.read_launch(folder, name)["command"]
+        assert sys.executable in store.read_result(folder, name).command
 
 
 def test_a_launch_with_another_mpi_is_refused_before_it_is_taken_in(
@@ -187,8 +187,8 @@ def test_the_reference_arm_runs_alone_once_in_a_campaign_of_enough_blocks(folder
     run(folder, every, alike(Instant()))
     planned = {launch.name for block in every for launch in block.launches}
     assert store.finished(folder) - planned == {"0000-host-alone"}
-    assert store.read_launch(folder, "0000-host-alone")["company"] == []
-    assert store.read_launch(folder, "0000-host-alone")["launch"]["arm"] == ALONE
+    extra = store.read_result(folder, "0000-host-alone")
+    assert (extra.company, extra.launch.arm) == ((), ALONE)
     (folder / "launches" / "0003-host.json").unlink()
     run(folder, every, alike(Instant()))
     assert store.finished(folder) - planned == {"0000-host-alone"}
@@ -216,11 +216,8 @@ def test_a_failure_says_in_a_few_words_why(
 
     monkeypatch.setattr(launching, "STALLED", 1.0)
     context = LaunchContext(folder, command, ME)
-    with (
-        pytest.raises(LaunchFailed, match="--resume goes on") as caught,
-        attended(context, LAUNCH, lambda share: None),
-    ):
-        pass
+    with pytest.raises(LaunchFailed, match="--resume goes on") as caught:
+        run_alone(context, LAUNCH, lambda share: None)
     assert caught.value.why == why
     assert not (folder / "incoming").exists()
 
@@ -238,8 +235,8 @@ def test_strange_words_of_progress_end_no_campaign(folder: Path, progress: str |
         return Process((sys.executable, "-c", program))
 
     context = LaunchContext(folder, command, ME)
-    with pytest.raises(LaunchFailed, match="exit code 7"), attended(context, LAUNCH, shares.append):
-        pass
+    with pytest.raises(LaunchFailed, match="exit code 7"):
+        run_alone(context, LAUNCH, shares.append)
     assert set(shares) <= {0.0, 1.0}
 
 

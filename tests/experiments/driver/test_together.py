@@ -21,6 +21,7 @@ from experiments.model.environment import DOCKER
 from experiments.model.launch import Cell, Launch
 from experiments.provision import mpi_wheels, passthrough
 from experiments.results import store
+from experiments.results.result import CellResult
 from experiments.schedule.turns import FEWEST_ROUNDS
 from tests.experiments.driver.instant import ME, host_and_docker
 from tests.experiments.running import running
@@ -76,23 +77,22 @@ def test_all_arms_measure_the_same_cells_in_as_many_turns_and_sleep_in_between(
     assert run(folder, launches) == {}
     company, shapes = sorted(each.name for each in launches), {}
     for launch in launches:
-        found = store.read_launch(folder, launch.name)
-        samples = store.read_samples(folder / "launches" / f"{launch.name}.npz")
-        assert found["company"] == company
-        shapes[launch.arm] = [shape(cell, samples[cell["samples"]]) for cell in found["cells"]]
-        for rank in found["ranks"]:
-            assert rank["asleep"]["seconds"] > 0.1
-            assert rank["asleep"]["cpu"] < 0.02 * rank["asleep"]["seconds"] + 0.02
+        found, samples = store.read_launch(folder, launch.name)
+        assert found.company == tuple(company)
+        shapes[launch.arm] = [shape(cell, samples[cell.samples]) for cell in found.cells]
+        for asleep in (rank.asleep for rank in found.ranks):
+            assert asleep.seconds > 0.1
+            assert asleep.cpu < 0.02 * asleep.seconds + 0.02
     assert shapes["host"] == shapes["host-again"] == shapes["docker-tuned-one"]
     assert len(shapes["host"]) == len(launches[0].plan)
 
 
-def shape(cell: dict[str, Any], seconds: np.ndarray) -> tuple[object, ...]:
+def shape(cell: CellResult, seconds: np.ndarray) -> tuple[object, ...]:
     """What all arms have in common of a cell of two ranks, which has only full turns."""
-    timed = len(seconds) - cell["warmup"]
-    assert timed % cell["turn"] == 0 and timed // cell["turn"] >= FEWEST_ROUNDS
+    timed = len(seconds) - cell.warmup
+    assert timed % cell.turn == 0 and timed // cell.turn >= FEWEST_ROUNDS
     assert (seconds > 0).all() and seconds.shape[1] == 2
-    return cell["operation"], cell["bytes"], cell["group"], cell["turn"], len(seconds)
+    return cell.operation, cell.bytes, cell.group, cell.turn, len(seconds)
 
 
 def test_intervals_have_as_many_operations_as_in_the_blocks_before(folder: Path) -> None:
@@ -111,9 +111,9 @@ def test_all_arms_start_from_the_barrier_that_every_one_of_them_has(
     assert run(folder, short, lambda: Other("unshared.py")) == {}
     began: dict[tuple[str, str], list[str]] = {}
     for launch in short:
-        for cell in store.read_launch(folder, launch.name)["cells"]:
-            key = (cell["operation"], cell["transport"])
-            began.setdefault(key, []).append(cell.get("barrier", "skipped"))
+        for cell in store.read_result(folder, launch.name).cells:
+            key = (cell.operation, cell.transport)
+            began.setdefault(key, []).append("skipped" if cell.skipped else cell.barrier)
     assert began["copy", "none"] == began["allreduce", "mpi"] == ["the MPI's"] * 3
     assert Counter(began["allreduce", "direct"]) == {"skipped": 1, "the MPI's": 2}, "one contest"
 
@@ -136,7 +136,7 @@ def test_an_arm_that_dies_or_hangs_in_its_turn_is_named_and_the_rest_is_measured
     assert name.endswith("docker-tuned-one") and why in lost[name] and name in lost[name]
     assert store.finished(folder) == {each.name for each in launches} - {name}
     first = sorted(store.finished(folder))[0]
-    assert name not in store.read_launch(folder, first)["company"]
+    assert name not in store.read_result(folder, first).company
     assert not (folder / "incoming").exists()
 
 

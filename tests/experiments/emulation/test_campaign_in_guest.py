@@ -13,6 +13,7 @@ from experiments.driver import campaign
 from experiments.driver.campaign_file import Request
 from experiments.emulation import description, qemu_command
 from experiments.emulation.qemu_command import Disk
+from experiments.results.result import Pool
 from tests.tiny_campaign import tiny
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(900)]
@@ -45,12 +46,12 @@ def measured(disk: Disk, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     return reading.load(out)
 
 
-def pools(measured: Campaign) -> Iterator[tuple[int, dict[str, Any]]]:
+def pools(measured: Campaign) -> Iterator[tuple[int, Pool]]:
     """Every rank's CPU and each of its pools, in all launches."""
     for launch in measured.launches:
-        for rank in launch["ranks"]:
-            for pool in rank["pools"]:
-                yield rank["cpu"], pool
+        for rank in launch.ranks:
+            for pool in rank.pools:
+                yield rank.cpu, pool
 
 
 def test_each_arm_measures_every_cell(measured: Campaign) -> None:
@@ -65,16 +66,16 @@ def test_every_page_of_every_rank_is_on_the_node_that_was_asked_for(measured: Ca
     quadrant_of = {cpu: node.id for node in knl.cpu_nodes for cpu in node.cpus}
     seen = set()
     for cpu, pool in pools(measured):
-        quadrant, nodes = quadrant_of[cpu], {int(node) for node in pool["placement"]}
+        quadrant, nodes = quadrant_of[cpu], {int(node) for node in pool.placement}
         own = {node.id for node in knl.local_hbm(quadrant)}
-        assert sum(pool["placement"].values()) == 2 * 64 * 2**10  # send and receive buffer
-        if pool["locality"] == "local":
-            assert nodes == set(pool["nodes"]) == (own if pool["kind"] == "hbw" else {quadrant})
+        assert sum(pool.placement.values()) == 2 * 64 * 2**10  # send and receive buffer
+        if pool.locality == "local":
+            assert nodes == set(pool.nodes) == (own if pool.kind == "hbw" else {quadrant})
         else:
-            every = knl.hbm if pool["kind"] == "hbw" else knl.cpu_nodes
-            assert nodes == set(pool["nodes"])
+            every = knl.hbm if pool.kind == "hbw" else knl.cpu_nodes
+            assert nodes == set(pool.nodes)
             assert nodes < {node.id for node in every} - own - {quadrant}
-        seen.add((quadrant, pool["kind"], pool["locality"]))
+        seen.add((quadrant, pool.kind, pool.locality))
     assert len(seen) == 4 * 2 * 2
 
 
@@ -84,7 +85,7 @@ def test_what_was_emulated_stands_beside_the_results(measured: Campaign) -> None
     assert shown["accelerator"] in qemu_command.ACCELERATORS
     assert shown["qemu"]
     assert shown["disk"]
-    assert {launch["environment"]["machine"]["emulated"] for launch in measured.launches} == {
+    assert {launch.machine for launch in measured.launches} == {
         f"{MACHINE} ({shown['accelerator']})"
     }
     assert any(MACHINE in warning for warning in measured.warnings)

@@ -15,7 +15,9 @@ from experiments.provision import image as image_provision
 from experiments.provision import mpi_wheels as mpi_provision
 from experiments.provision import passthrough
 from experiments.provision.image import Image
+from experiments.results.result import Result
 from tests.experiments.environments.small_launch import small_launch
+from tests.launched import made
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
@@ -33,15 +35,15 @@ def test_open_mpi_loses_single_copy_to_the_default_profile_and_tuned_gets_it_bac
     )
     outside = Host("openmpi", mpi_provision.prefix("openmpi"), cores, asked)
 
-    def shown(environment: Docker | Host, name: str, profile: str, arm: str) -> dict[str, Any]:
+    def shown(environment: Docker | Host, name: str, profile: str, arm: str) -> Result:
         launch = small_launch(name, profile, ("regular",))
         result = measured(environment, launch, engine)
         text = (tmp_path / f"{launch.name}.log").read_text()
         surroundings = mpi_transport_log.added(result["environment"], text)
-        return {"launch": {"mpi": "openmpi", "arm": arm}, "environment": surroundings}
+        return made({"launch": {"arm": arm}, "environment": surroundings})
 
     host = shown(outside, "host", "", "host")
-    if host["environment"]["datapath"]["chosen"]["single copy"] != "CMA":
+    if host.facts.datapath["chosen"]["single copy"] != "CMA":
         pytest.skip("this host allows no single copy itself")
     default = shown(inside, "docker", "default", "docker-default-one")
     tuned = shown(inside, "docker", "tuned", "docker-tuned-one")
@@ -49,4 +51,4 @@ def test_open_mpi_loses_single_copy_to_the_default_profile_and_tuned_gets_it_bac
     assert (loss.arm, loss.ways) == ("docker-default-one", ("single copy",))
     assert (loss.trial, loss.outcome) == ("kcmp", "refused (EPERM)")
     assert loss.kept_in == ("docker-tuned-one",)
-    assert default["environment"]["datapath"]["chosen"]["said"].endswith("(i.e., CAP_SYS_PTRACE)")
+    assert default.facts.datapath["chosen"]["said"].endswith("(i.e., CAP_SYS_PTRACE)")

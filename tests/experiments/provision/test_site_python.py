@@ -121,7 +121,7 @@ def test_the_host_arm_runs_on_it_and_is_resumed_on_it_alone(
     ran(driver, *begun)
     (name,) = store.finished(out)
     header = store.read_header(out)
-    first = store.read_launch(out, name)
+    first = store.read_result(out, name)
     (out / "launches" / f"{name}.json").unlink()
     other = {**header["python_versions"], "mpi": "MPICH 3"}
     store.write_json(out / "campaign.json", {**header, "python_versions": other})
@@ -130,7 +130,7 @@ def test_the_host_arm_runs_on_it_and_is_resumed_on_it_alone(
     store.write_json(out / "campaign.json", header)
     assert f"give it again: ./inv run --resume --out {out}" in ran(driver, *again[:3], code=1)
     ran(driver, *again)
-    for found in (first, store.read_launch(out, name)):
-        assert f"{environment}/bin/python -P -m experiments" in found["command"]
-        assert "/.mpi/mpich/bin/mpiexec -n 2" in found["command"]
-        assert found["environment"]["versions"]["hbmcomm"] == "not installed"
+    for found in (first, store.read_result(out, name)):
+        assert f"{environment}/bin/python -P -m experiments" in found.command
+        assert "/.mpi/mpich/bin/mpiexec -n 2" in found.command
+        assert found.facts.versions["hbmcomm"] == "not installed"

@@ -3,6 +3,7 @@
 import pytest
 
 from experiments.results import recorded
+from tests.launched import made
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,7 @@ from experiments.results import recorded
 def test_a_launch_names_its_machine_and_an_older_one_had_none(
     environment: dict[str, dict[str, str]], machine: str
 ) -> None:
-    assert recorded.machine({"environment": environment}) == machine
+    assert made({"environment": environment}).machine == machine
 
 
 def test_only_emulated_machines_are_warned_of() -> None:

@@ -116,7 +116,7 @@ def test_the_reference_arm_alone_is_kept_apart_and_compared_with_itself(tmp_path
     campaign = reading.load(tmp_path)
     assert campaign.warnings == without.warnings
     assert campaign.cells.equals(without.cells) and campaign.controls.equals(without.controls)
-    assert [each["launch"]["arm"] for each in campaign.launches] == sorted(
+    assert [each.launch.arm for each in campaign.launches] == sorted(
         launch.arm for launch in block.launches
     )
     assert len(campaign.alone) == len(extra.cells)

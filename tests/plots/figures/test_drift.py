@@ -8,6 +8,7 @@ from experiments.analysis.campaign import Campaign
 from plots.figures.drift import FIGURE as drift
 from plots.figures.drift import paces
 from tests.campaigns import changed, find, make_cells, of_cells
+from tests.launched import made
 from tests.plots.figures.reading import only, reason
 
 
@@ -16,7 +17,7 @@ def paced(blocks: int = 5, slow: float = 1.5, **levels: Any) -> Campaign:
     cells = make_cells(blocks=blocks, **levels)
     cells.loc[(cells["block"] == 3) & (cells["arm"] == "host"), "median_s"] *= slow
     launches = [
-        {"launch": {"block": block, "arm": arm}, "began": 1000.0 - 10 * block}
+        made({"launch": {"block": block, "arm": arm}, "began": 1000.0 - 10 * block})
         for block, arm in cells[["block", "arm"]].drop_duplicates().itertuples(index=False)
     ]
     return changed(of_cells(cells, blocks), launches=launches)
@@ -32,8 +33,7 @@ def test_a_launch_that_took_longer_than_its_arm_usually_does_is_slow() -> None:
 
 
 def test_launches_that_stored_no_time_of_day_are_left_out() -> None:
-    launches = [{"launch": {"block": 0, "arm": "host"}}]
-    assert paces(changed(find(blocks=2), launches=launches)).empty
+    assert paces(changed(find(blocks=2), launches=[made({})])).empty
 
 
 def test_every_launch_has_a_mark_and_the_words_say_how_far_a_block_agrees() -> None:

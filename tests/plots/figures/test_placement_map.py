@@ -10,14 +10,13 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from numpy.typing import NDArray
 
-from experiments.analysis.page_placement import page_maps
 from plots.figures.placement_map import FIGURE as placement_map
 from plots.figures.placement_map import NAME
 from plots.layout.figure_layout import Drawing
 from plots.layout.labels import EMULATED
 from plots.layout.style import DARK, INK, KINDS, style
 from tests.campaigns import changed, find
-from tests.launched import make_launch
+from tests.launched import make_launch, page_maps
 from tests.plots.figures.reading import drawn, legend
 from tests.plots.legible import check_words
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from experiments.analysis.page_placement import PageMap, Panel, page_maps
+from experiments.analysis.page_placement import PageMap, Panel
 from experiments.model import quantities
 from plots.figures import placement_map
-from tests.launched import make_launch
+from tests.launched import make_launch, page_maps
 
 MIB = 2**20
 

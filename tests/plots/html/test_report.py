@@ -15,6 +15,7 @@ from experiments.results.unarchive import opened
 from plots.contents import answers
 from plots.html.report import command, commands, redraw, report
 from plots.layout.labels import glossary
+from tests.launched import made
 from tests.sharing import MadeOnce
 
 STORED = Path(__file__).parents[2] / "experiments" / "stored" / "format-2.tar.xz"
@@ -191,12 +192,12 @@ def test_each_arm_tells_what_it_started(page: str) -> None:
 
 def test_commands_are_the_first_of_each_arm_and_mpi() -> None:
     launches = [
-        {"launch": {"mpi": mpi, "arm": arm}, "command": f"{mpi} {arm} {number}"}
+        made({"launch": {"mpi": mpi, "arm": arm}, "command": f"{mpi} {arm} {number}"})
         for number in range(2)
         for mpi in ("mpich", "openmpi")
         for arm in ("docker-tuned-one", "host")
     ]
-    assert commands([*launches, {"launch": {"mpi": "impi", "arm": "host"}}]) == [
+    assert commands([*launches, made({"launch": {"mpi": "impi"}})]) == [
         ("Open MPI, host", "openmpi host 0"),
         ("Open MPI, Docker, tuned, one container", "openmpi docker-tuned-one 0"),
         ("MPICH, host", "mpich host 0"),

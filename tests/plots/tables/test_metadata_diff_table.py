@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from experiments.results.result import Result
 from plots.tables.metadata_diff_table import by_arm
+from tests.launched import made, numa
 
 
-def launch(arm: str, mpi: str = "openmpi", **recorded: Any) -> dict[str, Any]:
-    return {"launch": {"arm": arm, "mpi": mpi}, "environment": recorded}
+def launch(arm: str, mpi: str = "openmpi", **recorded: Any) -> Result:
+    return made({"launch": {"arm": arm, "mpi": mpi}, "environment": recorded})
 
 
 def test_what_differs_is_told_for_each_arm_the_host_first() -> None:
@@ -63,7 +65,7 @@ def test_many_values_are_counted() -> None:
 def test_nodes_have_a_map_and_what_made_them_hbm_stands_here_in_plain_words() -> None:
     hbm = {"nodes": [4, 5], "rule": "hwloc"}
     every = [
-        launch(arm, topology={"nodes": [{"id": number}], "hbm": hbm})
-        for number, arm in enumerate(("host", "docker-tuned-one"))
+        launch(arm, topology={"nodes": [node], "hbm": hbm})
+        for node, arm in zip(numa(1, hbm=1), ("host", "docker-tuned-one"), strict=True)
     ]
     assert by_arm(every) == ({}, {"topology.hbm.nodes": "4, 5", "topology.hbm.rule": "hwloc"})

@@ -9,6 +9,7 @@ import pytest
 from experiments.analysis.campaign import Campaign
 from experiments.analysis.statistics import CONTAINER
 from experiments.model.quantities import NOTHING, ratio_text
+from experiments.results.result import Result
 from plots.contents import tables
 from plots.tables.table import Table, escape
 from tests.campaigns import changed, find
@@ -147,7 +148,7 @@ def pages() -> Table:
     moved = {("hbw_preferred", "local", 3): {3: 2**20, 5: 2**20}}
     launches = [make_launch(block=n, **usual, placed=None if n else moved) for n in range(3)]
     found = find(kinds=("regular",), blocks=1, machine="knl-snc4-flat (tcg)")
-    return table(changed(found, launches=launches), "pages")
+    return table(changed(found, launches=list(map(Result.of, launches))), "pages")
 
 
 def test_each_rank_is_reported_with_its_cpu_and_where_its_pages_are(pages: Table) -> None:
@@ -172,7 +173,7 @@ def test_of_a_rank_of_whose_pages_nothing_is_reported_no_share_is_reported(silen
         del rank["pools"][0]["bytes"]
         rank["pools"][0]["placement"] = {}
     found = find(kinds=("regular",), blocks=1)
-    shown = table(changed(found, launches=[launch]), "pages")
+    shown = table(changed(found, launches=[Result.of(launch)]), "pages")
     placed, *shares = (column(shown, head) for head in ("on nodes", "as asked", "local"))
     assert placed.count(NOTHING) == silent
     for each in shares:

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from experiments.analysis import data_path
+from experiments.results.result import Result
 from plots.tables.data_path import table
 from plots.text import causes
+from tests.launched import made
 
 Launches = Sequence[dict[str, Any]]
 HOST_NAMESPACES = {"ipc": "ipc:[1]", "net": "net:[1]", "pid": "pid:[1]"}
@@ -42,16 +44,14 @@ ISOLATED = {
 
 def launch(
     mpi: str, arm: str, ways: tuple[str, str, str], nodes: str = "1", **tried: Any
-) -> dict[str, Any]:
+) -> Result:
     """A launch with an MPI that chose (shared memory, single copy, network)."""
     inside = INSIDE if arm.startswith(("docker", "podman")) else {}
     chosen = dict(zip(("shared memory", "single copy", "network"), ways, strict=True))
     shown = {"library": mpi, "nodes": nodes, **tried.pop("told", {})}
     path = {**FREE, **inside, **tried, "told": shown, "chosen": chosen | {"said": "its words"}}
-    return {
-        "launch": {"mpi": mpi, "arm": arm, "environment": arm.split("-")[0]},
-        "environment": {"datapath": path},
-    }
+    asked = {"mpi": mpi, "arm": arm, "environment": arm.split("-")[0]}
+    return made({"launch": asked, "environment": {"datapath": path}})
 
 
 def sentences(launches: Launches) -> tuple[str, ...]:
@@ -207,7 +207,7 @@ def test_large_messages_may_go_by_a_network_beside_shared_memory() -> None:
 ALIKE = [OPENMPI[0], launch("openmpi", "host-again", ("sm", "CMA", "none")), OPENMPI[2]]
 
 
-@pytest.mark.parametrize("launches", [ALIKE, [], OPENMPI[1:], [{"launch": {}, "environment": {}}]])
+@pytest.mark.parametrize("launches", [ALIKE, [], OPENMPI[1:], [made({})]])
 def test_paths_alike_and_paths_without_the_hosts_need_no_word(launches: Launches) -> None:
     assert sentences(launches) == ()
     assert short(launches) == ""
@@ -215,7 +215,7 @@ def test_paths_alike_and_paths_without_the_hosts_need_no_word(launches: Launches
 
 def test_where_nothing_was_asked_the_trial_speaks() -> None:
     asked_nothing = [
-        {"launch": {"mpi": "openmpi", "arm": arm}, "environment": {"datapath": {"cma": cma}}}
+        made({"launch": {"arm": arm}, "environment": {"datapath": {"cma": cma}}})
         for arm, cma in (("host", "works"), ("docker-default-one", "refused (EPERM)"))
     ]
     (text,) = sentences(asked_nothing)
@@ -270,9 +270,6 @@ def test_launches_of_an_arm_that_differ_show_both() -> None:
 
 
 def test_a_launch_that_recorded_little_leaves_gaps() -> None:
-    bare = {
-        "launch": {"mpi": "mpich", "arm": "host"},
-        "environment": {"datapath": {"cma": "works"}},
-    }
+    bare = made({"launch": {"mpi": "mpich"}, "environment": {"datapath": {"cma": "works"}}})
     head, ((*row,),) = table([bare])
     assert row[head.index("shared memory")] == row[head.index("user")] == "not told"

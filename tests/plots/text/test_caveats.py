@@ -7,13 +7,15 @@ import pandas as pd
 import pytest
 
 from experiments.analysis.confounders import UNPACKED, confounders
+from experiments.results.result import Result
 from plots.text import causes
 from tests.campaigns import changed, find, make_cells
+from tests.launched import made
 
 
-def launch(arm: str, **recorded: dict[str, str]) -> dict[str, Any]:
+def launch(arm: str, **recorded: dict[str, str]) -> Result:
     asked = {"environment": arm.partition("-")[0], "arm": arm, "mpi": "openmpi"}
-    return {"launch": asked, "environment": recorded}
+    return made({"launch": asked, "environment": recorded})
 
 
 def copies(docker: float = 1.0, again: float = 1.0) -> pd.DataFrame:
