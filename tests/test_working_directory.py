@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.environments.host import MODULE
+from experiments.environments.process import MODULE
 from experiments.provision import site_python
 
 ROOT = Path(__file__).parents[1]

@@ -33,7 +33,7 @@ def findings() -> list[Finding]:
         checks.numa_nodes(),
         checks.cores(),
         checks.container_engine(),
-        *(check() for check in runtimes.CHECKS),
+        *runtimes.checks(),
         runtimes.emulated_machines(),
         checks.system_packages(),
         checks.privileges(),

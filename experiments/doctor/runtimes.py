@@ -5,13 +5,14 @@ from pathlib import Path
 
 from experiments.doctor.checks import ROOT, Finding
 from experiments.emulation import qemu
+from experiments.environments import runtime
+from experiments.environments.runtime import Runtime
 from experiments.machine.facts import read
 from experiments.model.environment import machine_names
 from experiments.model.errors import Missing
 from experiments.processes import executables
 from experiments.processes.executables import captured
 from experiments.provision import distro_releases, system
-from experiments.provision import podman as podman_service
 from experiments.provision.system import as_root
 
 NAME = "emulated machines"
@@ -46,47 +47,25 @@ def _brief(version: str) -> str:
     return f"QEMU {number[0]}" if number else "a QEMU that does not tell its version"
 
 
-USER_NAMESPACES = {
-    "user/max_user_namespaces": ("0", "10000"),
-    "kernel/unprivileged_userns_clone": ("0", "1"),
-    "kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
-}
-"""Settings: a value that keeps ordinary users from making namespaces, and one that does not."""
+def checks(root: Path = ROOT) -> list[Finding]:
+    """A finding for each runtime with a program of its own."""
+    return [_check(each, root) for each in runtime.every() if each.program]
 
 
-def podman() -> Finding:
-    version = _version("podman")
-    if refusal := podman_service.hindrance():
+def _check(asked: Runtime, root: Path) -> Finding:
+    version, arm = _version(asked.program), f"no arm {asked.name}"
+    if refusal := system.hindrance(asked):
         value = f"{version}, of no use here" if version else "not installed"
-        return Finding("Podman", value, None, f"no arm podman: {refusal.lack}", refusal.remedy)
-    return Finding("Podman", f"{version}, its service is started when it is needed", ok=True)
-
-
-def charliecloud(root: Path = ROOT) -> Finding:
-    version = _version("ch-run")
+        return Finding(asked.label, value, None, f"{arm}: {refusal.lack}", refusal.remedy)
     if not version:
-        remedy = as_root("apt-get install -y charliecloud")
-        return Finding("Charliecloud", "not installed", None, "no arm charliecloud", remedy)
-    if os.geteuid() != 0:
-        for name, (forbids, allows) in USER_NAMESPACES.items():
-            path = f"proc/sys/{name}"
-            if read(root / path) == forbids:
-                lack = f"no arm charliecloud: /{path} is {forbids}, so users make no namespaces"
-                remedy = as_root(f"sysctl -w {name.replace('/', '.')}={allows}")
-                return Finding("Charliecloud", f"{version}, not allowed", None, lack, remedy)
-    return Finding("Charliecloud", version, ok=True)
-
-
-def apptainer() -> Finding:
-    version = _version("apptainer")
-    if version:
-        return Finding("Apptainer", version, ok=True)
-    remedy = as_root("apt-get install -y apptainer")
-    lack = "no arm apptainer; where the distribution has no package, apptainer.org has"
-    return Finding("Apptainer", "not installed", None, lack, remedy)
-
-
-CHECKS = (podman, charliecloud, apptainer)
+        return Finding(asked.label, "shows no version", None, f"{arm}: see {asked.program}")
+    for name, (forbids, allows) in asked.settings.items():
+        path = f"proc/sys/{name}"
+        if os.geteuid() != 0 and read(root / path) == forbids:
+            lack = f"{arm}: /{path} is {forbids}, so users make no namespaces"
+            remedy = as_root(f"sysctl -w {name.replace('/', '.')}={allows}")
+            return Finding(asked.label, f"{version}, not allowed", None, lack, remedy)
+    return Finding(asked.label, version, ok=True)
 
 
 def _version(program: str) -> str:

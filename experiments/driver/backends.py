@@ -19,11 +19,11 @@ from experiments.driver.campaign_file import Request
 from experiments.emulation import boot, description, emulated_hosts, guest_disk, keepers
 from experiments.emulation.boot import Guest
 from experiments.emulation.emulated_hosts import Hosts
-from experiments.model.environment import BARE_HOST, DOCKER, PODMAN, EnvironmentId
+from experiments.environments import runtime
+from experiments.model.environment import BARE_HOST, EnvironmentId
 from experiments.model.errors import ExperimentsError, Missing
 from experiments.model.experiment import Experiment
 from experiments.model.launch import EXTERNAL_MPI
-from experiments.processes import executables
 from experiments.provision import (
     engine,
     image,
@@ -32,16 +32,10 @@ from experiments.provision import (
     mpi_wheels,
     podman,
     reference_files,
+    system,
 )
 from experiments.provision.image import Image
 from experiments.provision.layers import Layers
-
-RUNTIMES = {
-    "userland": ("unshare", "util-linux"),
-    "charliecloud": ("ch-run", "charliecloud"),
-    "apptainer": ("apptainer", "apptainer"),
-}
-"""Environments that run an unpacked image without an engine: their program and its package."""
 
 
 @dataclass
@@ -159,22 +153,19 @@ def lacking(experiment: Experiment, base: str) -> dict[str, str]:
 
 def _refuse(environment: EnvironmentId, base: str) -> None:
     """Raise where an environment cannot be had, as far as that is seen without a start."""
-    if environment.container in RUNTIMES or environment.kind in RUNTIMES:
-        _refuse_runtime(environment.container or environment.kind)
+    _refuse_runtime(environment)
     if environment.on_hosts:
         keepers.refuse()
     if environment.machine:
         boot.refuse(description.load(environment.machine), base)
-    if environment.is_container and not environment.on_cluster:
-        hindrance = podman.hindrance() if environment == PODMAN else engine.hindrance()
-        if hindrance:
-            raise hindrance
+    without_docker = environment.on_cluster or environment.runtime == podman.NAME
+    if environment.is_container and not without_docker and (hindrance := engine.hindrance()):
+        raise hindrance
 
 
-def _refuse_runtime(runtime: str) -> None:
-    program, package = RUNTIMES[runtime]
-    if executables.find(program) is None:
-        raise engine.EngineMissing(f"{program} is not installed", f"apt-get install -y {package}")
+def _refuse_runtime(environment: EnvironmentId) -> None:
+    if hindrance := system.hindrance(runtime.of(environment)):
+        raise hindrance
 
 
 @dataclass
@@ -192,15 +183,16 @@ class _Preparation:
 
     def equip(self, environment: EnvironmentId) -> None:
         """Raises Missing where the environment cannot be had."""
-        if environment in (DOCKER, PODMAN):
+        if environment.has_engine and not environment.place:
             self.found.clients[environment] = self._reach(environment.kind)
-            self._keep(environment, self._built if environment == DOCKER else self._brought)
-        elif environment.kind in RUNTIMES:
-            _refuse_runtime(environment.kind)
+            brought = environment.kind == podman.NAME
+            self._keep(environment, self._brought if brought else self._built)
+        elif runtime.tree_of(environment):
+            _refuse_runtime(environment)
             self._keep(environment, self._mounted)
         elif environment.on_hosts:
             if environment.container:
-                _refuse_runtime(environment.container)
+                _refuse_runtime(environment)
                 self._keep(environment, self._unpacked)
             if self.found.hosts is None:
                 with self.stages.stage(f"{environment.hosts} emulated hosts"):
@@ -230,7 +222,7 @@ class _Preparation:
 
     def _brought(self, flavour: str) -> Image:
         """In Podman: the one in Docker, where that answers, so that both hold the same bits."""
-        target = self._reach("podman")
+        target = self._reach(podman.NAME)
         if "docker" not in self.reached and engine.version() is None:
             with self.stages.stage(f"{flavour} image in podman"):
                 return self._ensure(target, flavour)
@@ -282,7 +274,7 @@ class _Preparation:
 
     def _reach(self, name: str) -> docker.DockerClient:
         if name not in self.reached:
-            running = podman.running if name == "podman" else engine.running
+            running = podman.running if name == podman.NAME else engine.running
             with self.stages.stage(f"{name} engine"):
                 self.reached[name] = self.stack.enter_context(running())
         return self.reached[name]

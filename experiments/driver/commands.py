@@ -1,7 +1,7 @@
 """The command of each launch of a campaign: its environment, and the variables of its ranks."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,26 +14,18 @@ from experiments.driver.campaign_file import Campaign
 from experiments.emulation import description
 from experiments.emulation.emulated_hosts import hosts_to_be
 from experiments.emulation.host_plan import Plan
-from experiments.environments.contained import Contained
+from experiments.environments import runtime
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host, over_copies
 from experiments.environments.hosts import OnHosts
 from experiments.environments.mpiexec import asking
 from experiments.environments.process import Command, Process
 from experiments.environments.profiles import Machine
+from experiments.environments.runtime import Contained, Tree
 from experiments.environments.slurm import Slurm
-from experiments.environments.trees import Apptainer, Charliecloud, Userland
 from experiments.environments.vm import Vm
 from experiments.model.arms import is_reference
-from experiments.model.environment import (
-    APPTAINER,
-    BARE_HOST,
-    CHARLIECLOUD,
-    DOCKER,
-    PODMAN,
-    USERLAND,
-    EnvironmentId,
-)
+from experiments.model.environment import BARE_HOST, EnvironmentId
 from experiments.model.launch import Launch
 from experiments.programs import imb
 from experiments.provision import (
@@ -48,12 +40,6 @@ from experiments.provision import (
 )
 
 Variables = Mapping[str, str]
-TREES: Mapping[EnvironmentId, Callable[..., Userland | Charliecloud | Apptainer]] = {
-    USERLAND: Userland,
-    CHARLIECLOUD: Charliecloud,
-    APPTAINER: Apptainer,
-}
-"""Environments over the image as a folder."""
 OURS = ("PATH", "LD_LIBRARY_PATH")
 """Variables that would lead ranks of a site's MPI to an MPI from a wheel."""
 
@@ -87,11 +73,11 @@ class Commands:
             return self._on_nodes(launch, folder, variables)
         if where.on_hosts:
             return self._on_hosts(where, launch.mpi, variables).command(launch, folder)
-        if where in (DOCKER, PODMAN):
-            return self._in_engine(where, launch.mpi, variables).command(launch, folder)
-        if where in TREES:
-            return self._over_tree(where, launch.mpi, variables).command(launch, folder)
-        return self._in_guest(where, launch.mpi, variables).command(launch, folder)
+        if where.is_emulated:
+            return self._in_guest(where, launch.mpi, variables).command(launch, folder)
+        if tree := runtime.tree_of(where):
+            return self._over(tree, launch.mpi, variables).command(launch, folder)
+        return self._in_engine(where, launch.mpi, variables).command(launch, folder)
 
     def _reference(self, made: Process, launch: Launch, folder: Path) -> Process:
         """Over fresh copies of its files, where each launch of the reference has some."""
@@ -99,15 +85,13 @@ class Commands:
             return made
         return over_copies(made, folder / reference_files.FOLDER / reference_files.LIST)
 
-    def _over_tree(
-        self, where: EnvironmentId, flavour: str, variables: Variables
-    ) -> Userland | Charliecloud | Apptainer:
+    def _over(self, made: type[Tree], flavour: str, variables: Variables) -> Tree:
         """The image without an engine: its layers, or a copy where they cannot be had."""
         tree, mounted = image_files.folder(image.variant(flavour, self._torch)), None
         if shared := self._found.layers.get(flavour):
             tree, mounted = layers.mount_point(), (str(shared.folder), shared.option)
         passed = (image.PREFIX, self._cores, self._machine, variables, os.getuid() == 0, mounted)
-        return TREES[where](flavour, tree, *passed)
+        return made(flavour, tree, *passed)
 
     def _prefix(self, flavour: str, contained: Contained | None = None) -> Path:
         """Prefix of the launcher; ranks without a container have the site's, where there is one."""
@@ -147,7 +131,7 @@ class Commands:
         found = self._found.hosts
         ways = found.ways if found else hosts_to_be(Plan(where.hosts, where.rate))
         contained = self._contained(where, flavour, None)
-        if where.container == CHARLIECLOUD.kind and contained and os.getuid() == 0:
+        if contained and runtime.changes_user(where) and os.getuid() == 0:
             contained = replace(contained, user=(self._machine.uid, self._machine.gid))
         prefix = self._prefix(flavour, contained)
         return OnHosts(flavour, prefix, self._cores, ways, contained, variables)
@@ -157,7 +141,8 @@ class Commands:
     ) -> Contained | None:
         """The container of ranks on several hosts, with the image that a site provides or ours."""
         tree = provided or image_files.folder(image.variant(flavour, self._torch))
-        return Contained(where.container, tree, image.PREFIX) if where.container else None
+        contained = runtime.of(where).contained
+        return contained(tree, image.PREFIX) if contained else None
 
     def _on_nodes(self, launch: Launch, folder: Path, variables: Variables) -> Process:
         """On the nodes of an allocation, all alike."""

@@ -16,8 +16,9 @@ from typing import Any
 
 import docker
 
-from experiments.driver.backends import RUNTIMES, Backends
+from experiments.driver.backends import Backends
 from experiments.emulation import description, qemu
+from experiments.environments import runtime
 from experiments.model.environment import DOCKER, EnvironmentId
 from experiments.model.experiment import Experiment
 from experiments.model.launch import FORMAT
@@ -29,9 +30,9 @@ from experiments.results.formats import FRESH, SHARED
 
 NAME = "environment.json"
 SYSTEM = (
-    *("docker*", "containerd*", "runc", "podman", "crun", "charliecloud*", "apptainer*"),
+    *(pattern for each in runtime.every() for pattern in each.packages),
     *("qemu-system-x86", "libmemkind0", "libhwloc*", "libnuma*", "*openmpi*", "*mpich*"),
-    *("libfabric*", "libucx*", "libc6", "gcc", "python3", "mmdebstrap", "util-linux"),
+    *("libfabric*", "libucx*", "libc6", "gcc", "python3", "mmdebstrap"),
 )
 """Debian packages that containers, MPI and memory of the host come from, as dpkg's patterns."""
 STATUS = "/var/lib/dpkg/status"
@@ -63,10 +64,10 @@ def recorded(experiment: Experiment, found: Backends) -> dict[str, Any]:
 
 def _files(environment: EnvironmentId, flavour: str, found: Backends) -> str:
     """SHARED, or why an arm's files are other inodes than those of Docker's containers."""
-    if environment == DOCKER or (environment.kind in RUNTIMES and flavour in found.layers):
+    if environment == DOCKER:
         return SHARED
-    if environment.kind in RUNTIMES:
-        return found.copied[flavour]
+    if runtime.tree_of(environment):
+        return found.copied.get(flavour, SHARED)
     return f"{environment} keeps files of its own"
 
 

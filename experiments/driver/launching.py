@@ -13,30 +13,18 @@ from typing import Any
 import docker
 
 from experiments.analysis import metadata_diff, mpi_transport_log
+from experiments.environments import runtime
 from experiments.environments.process import Command
 from experiments.jobs.execute import MachineGone, execute
 from experiments.jobs.failures import RESUME, LaunchFailed, failed
 from experiments.model.arms import is_reference
-from experiments.model.environment import (
-    APPTAINER,
-    CHARLIECLOUD,
-    DOCKER,
-    HOSTS,
-    PODMAN,
-    USERLAND,
-    EnvironmentId,
-)
+from experiments.model.environment import EnvironmentId
 from experiments.model.launch import Cell, Launch
 from experiments.processes import files as logs
 from experiments.provision import reference_files
 from experiments.results import store
 from experiments.results.result import Result
 
-FOREIGN = (
-    *(image_arm.kind for image_arm in (USERLAND, DOCKER, PODMAN, APPTAINER, CHARLIECLOUD)),
-    f"{HOSTS}-{CHARLIECLOUD.kind}",
-)
-"""Kinds of environments where ranks run as another user than a driver that is root."""
 STALLED = 180.0  # seconds without one more cell after which a launch is taken to hang
 STALLED_THERE = 600.0  # in an emulated machine, where a rank alone may take 10 s to start
 
@@ -76,7 +64,7 @@ class LaunchContext:
     def prepare(self, launch: Launch, place: Path) -> Command:
         """Write launch.json into a launch's folder; the command that runs there."""
         store.write_json(place / "launch.json", launch.to_dict())
-        if launch.environment.kind in FOREIGN and os.getuid() == 0:
+        if runtime.changes_user(launch.environment) and os.getuid() == 0:
             for path in (*place.iterdir(), place):  # the folder last: then others may change it
                 os.chown(path, *self.owner, follow_symlinks=False)
         if is_reference(launch) and (files := self.files.get(launch.mpi)):

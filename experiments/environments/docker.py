@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from experiments.environments import enter, profiles
-from experiments.environments.host import MODULE
 from experiments.environments.mpiexec import across, mpiexec, of_a_host
-from experiments.environments.process import Container, Job, Process
+from experiments.environments.process import FOLDER, MODULE, Container, Job, Process
 from experiments.environments.profiles import Machine
+from experiments.environments.runtime import Runtime
 from experiments.model.launch import Launch
 
-FOLDER = "/launch"  # where the container sees the launch's folder
+RUNTIME = Runtime("docker", "Docker", packages=("docker*", "containerd*", "runc"))
 LABEL = "hbmcomm.campaign"
 SEVERAL = ("per-rank", "isolated")
 """Layouts with a container for each rank."""

@@ -6,15 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from experiments.environments.mpiexec import mpiexec
-from experiments.environments.process import Process
+from experiments.environments.process import PROGRAM, Process
+from experiments.environments.runtime import Runtime
 from experiments.model import mpi_settings
 from experiments.model.launch import Launch
 
-PROGRAM = "experiments.programs.harness"
-MODULE = ("-P", "-m", PROGRAM)
-"""Python's words for the harness. Without -P it first imports from the folder that it starts in,
-where any user may write: the driver's may be /tmp, and srun takes /tmp for one that a node lacks.
-"""
+RUNTIME = Runtime("host", "host")
 OVER = 'mount --all --fstab "$1"; shift; exec "$@"'
 """For a shell with a list of copies, and what runs once each is mounted over its file."""
 

@@ -10,12 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from experiments.environments import enter
-from experiments.environments.contained import Contained
-from experiments.environments.docker import FOLDER
-from experiments.environments.host import MODULE
 from experiments.environments.mpiexec import across, mpiexec, of_a_host
-from experiments.environments.process import Process
-from experiments.environments.trees import IN_SIGHT, as_nobody
+from experiments.environments.process import FOLDER, MODULE, Process
+from experiments.environments.runtime import IN_SIGHT, Contained, as_nobody
 from experiments.model.launch import PACKED, SPREAD, Launch
 
 

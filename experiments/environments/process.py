@@ -6,6 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+FOLDER = "/launch"  # where a container sees the launch's folder
+PROGRAM = "experiments.programs.harness"
+MODULE = ("-P", "-m", PROGRAM)
+"""Python's words for the harness. Without -P it first imports from the folder that it starts in,
+where any user may write: the driver's may be /tmp, and srun takes /tmp for one that a node lacks.
+"""
 SWITCHES = {
     "working_dir": "workdir",
     "network_mode": "network",

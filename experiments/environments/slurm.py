@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments.environments.contained import Contained
-from experiments.environments.docker import FOLDER
 from experiments.environments.mpiexec import AS_ROOT, YIELDING
-from experiments.environments.process import Process
+from experiments.environments.process import FOLDER, Process
+from experiments.environments.runtime import Contained
 from experiments.model.launch import Launch
 
 PROGRAM = "experiments.programs.on_a_node"

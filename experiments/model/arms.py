@@ -14,10 +14,10 @@ from experiments.model.contender_names import (
 )
 from experiments.model.environment import (
     BARE_HOST,
-    CONTAINERS,
     ENVIRONMENTS,
     LAYOUTS,
     PROFILES,
+    RUNTIMES,
     EnvironmentId,
 )
 from experiments.model.experiment import MPIS_ARE_ARMS, Launches
@@ -119,7 +119,7 @@ def named(name: str) -> Arm:
         if environment != name:
             return Arm(name, EnvironmentId.named(environment), profile, layout)
     found = EnvironmentId.named(name)
-    if not found.is_emulated and found not in ENVIRONMENTS and name not in CONTAINERS:
+    if not found.is_emulated and name not in RUNTIMES:
         return Arm(name, BARE_HOST)
     return Arm(name, found, layout=LAYOUTS[0] if found.is_container else "")
 

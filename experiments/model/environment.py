@@ -13,26 +13,28 @@ LAYOUTS = ("one", "per-rank", "isolated")
 ENGINES = ("docker", "podman")
 
 CLUSTER = "slurm"
-"""Kind of environment over the nodes of an allocation: "slurm" runs the nodes' own files,
-"slurm-charliecloud" the image in that container."""
+"""Place of the nodes of an allocation: "slurm" runs the nodes' own files, "slurm-charliecloud" the
+image in that container."""
 CONTAINERS = ("charliecloud", "apptainer", "enroot", "pyxis")
-"""The containers of that kind; without an engine, profile or layout."""
+"""The runtimes of that place beside its own files; without an engine, profile or layout."""
 LAUNCHERS = ("srun", "mpiexec")
 """What starts ranks in an allocation: Slurm itself, or the MPI's own program."""
 
 HOSTS = "hosts"
-"""Kind of environment over emulated hosts: "hosts:4x100mbit" has four, with links of that rate;
+"""Place of emulated hosts: "hosts:4x100mbit" has four, with links of that rate;
 "hosts-charliecloud:4x100mbit" runs the image in that container on them."""
 ON_HOSTS = ("charliecloud", "apptainer")
-"""The containers of that kind: those that an ordinary command starts, with no daemon."""
+"""The runtimes of that place beside its own files: an ordinary command starts them, no daemon."""
 RATE = "1gbit"
 """Rate of the hosts' links, where a name gives none."""
 ASKED = re.compile(r"(\d{1,6})(?:x(.+))?")
 MOST_HOSTS = 100
 
 VM, VM_DOCKER = "vm", "vm-docker"
-"""Kinds of environments in an emulated machine: "vm:NAME" runs as on the host, "vm-docker:NAME" in
-Docker there."""
+"""Kinds of environments in an emulated machine, a place too: "vm:NAME" runs as on the host,
+"vm-docker:NAME" in Docker there."""
+PLACES = (CLUSTER, HOSTS, VM)
+"""How the kind of an environment begins that is not on this machine itself."""
 MACHINES = Path(__file__).parents[1] / "emulation" / "machines"
 """A file for each emulated machine; emulation/description.py reads them."""
 NOT_EMULATED = "no"
@@ -59,7 +61,7 @@ class EnvironmentId:
     def parse(cls, text: str) -> "EnvironmentId":
         """The environment of a text; any name is taken, as stored files may have unknown ones."""
         kind, _, rest = text.partition(":")
-        if _place(kind) == HOSTS and (asked := ASKED.fullmatch(rest)):
+        if cls(kind).on_hosts and (asked := ASKED.fullmatch(rest)):
             return cls(kind, hosts=int(asked[1]), rate=asked[2] or RATE)
         return cls(kind, rest)
 
@@ -76,44 +78,50 @@ class EnvironmentId:
         return f"{self.kind}:{where}" if where else self.kind
 
     @property
+    def place(self) -> str:
+        """One of PLACES; "" for this machine itself."""
+        first = self.kind.partition("-")[0]
+        return first if first in PLACES else ""
+
+    @property
+    def runtime(self) -> str:
+        """What its ranks run in there, one of RUNTIMES; another name only in stored files."""
+        return self.kind.removeprefix(self.place).removeprefix("-") or BARE_HOST.kind
+
+    @property
     def is_emulated(self) -> bool:
         """Whether it is in an emulated machine."""
-        return self.kind in (VM, VM_DOCKER)
+        return self.place == VM
 
     @property
     def on_cluster(self) -> bool:
         """Whether it is over the nodes of an allocation."""
-        return _place(self.kind) == CLUSTER
+        return self.place == CLUSTER
 
     @property
     def on_hosts(self) -> bool:
         """Whether it is over emulated hosts."""
-        return _place(self.kind) == HOSTS
+        return self.place == HOSTS
 
     @property
     def container(self) -> str:
         """On several hosts, the container that its ranks run in; "" for the hosts' own files."""
-        return self.kind.partition("-")[2] if self.on_cluster or self.on_hosts else ""
+        return self.runtime if (self.on_cluster or self.on_hosts) and self.is_container else ""
 
     @property
     def has_engine(self) -> bool:
         """Whether a container engine runs its launches, in a profile and a layout each."""
-        return self.kind in ENGINES or self.kind == VM_DOCKER
+        return self.runtime in ENGINES
 
     @property
     def is_container(self) -> bool:
         """Whether its launches run in a container, or in the image's files without one."""
-        return self.kind not in (BARE_HOST.kind, VM, CLUSTER, HOSTS)
+        return self.runtime != BARE_HOST.kind
 
     @property
     def in_names(self) -> str:
         """The text as names of files and containers may hold it."""
         return str(self).replace(":", "-")
-
-
-def _place(kind: str) -> str:
-    """Where a kind of environment is: the prefix of the name of a container."""
-    return kind.partition("-")[0]
 
 
 def check_hosts(count: int, rate: str) -> None:
@@ -127,21 +135,14 @@ def check_hosts(count: int, rate: str) -> None:
     parse_rate(rate)
 
 
-BARE_HOST = EnvironmentId("host")
-USERLAND = EnvironmentId("userland")
-DOCKER = EnvironmentId("docker")
-PODMAN = EnvironmentId("podman")
-CHARLIECLOUD = EnvironmentId("charliecloud")
-APPTAINER = EnvironmentId("apptainer")
-ENVIRONMENTS = (BARE_HOST, USERLAND, DOCKER, PODMAN, CHARLIECLOUD, APPTAINER)
-"""The environments of this machine."""
-
-
-ON_CLUSTER = (
-    EnvironmentId(CLUSTER),
-    *(EnvironmentId(f"{CLUSTER}-{name}") for name in CONTAINERS),
-)
+BARE_HOST, DOCKER = EnvironmentId("host"), EnvironmentId("docker")
+_HERE = ("host", "userland", "docker", "podman", "charliecloud", "apptainer")
+ENVIRONMENTS = tuple(map(EnvironmentId, _HERE))
+"""The environments of this machine, in the order of figures."""
+ON_CLUSTER = tuple(map(EnvironmentId, (CLUSTER, *(f"{CLUSTER}-{name}" for name in CONTAINERS))))
 """The environments of an allocation."""
+RUNTIMES = tuple(dict.fromkeys((*_HERE, *CONTAINERS)))
+"""What runs ranks; each has its file in experiments/environments."""
 
 
 def machine_names() -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import docker
 
-from experiments.environments.docker import FOLDER
+from experiments.environments.process import FOLDER
 from experiments.model.checkout import BUILD
 from experiments.model.errors import Missing
 from experiments.processes import scratch

@@ -14,7 +14,7 @@ from typing import Any
 
 import docker
 
-from experiments.environments.docker import FOLDER
+from experiments.environments.process import FOLDER
 from experiments.model.checkout import BUILD
 from experiments.processes import scratch
 from experiments.provision import removal

@@ -14,15 +14,16 @@ from typing import Any
 import docker
 from docker.errors import ImageNotFound
 
+from experiments.environments.podman import RUNTIME
 from experiments.machine.facts import status
 from experiments.model.checkout import BUILD
 from experiments.processes import executables
 from experiments.processes.executables import Process
-from experiments.provision import base_image, dockerd, engine, image
+from experiments.provision import base_image, dockerd, engine, image, system
 from experiments.provision.engine import EngineMissing
 from experiments.provision.image import Image
-from experiments.provision.system import as_root
 
+NAME = RUNTIME.name
 LOG = BUILD / "podman.log"
 START_PATIENCE = 20.0  # seconds until a service that starts must answer
 SYS_RESOURCE = 24  # the bit of CAP_SYS_RESOURCE, linux/capability.h
@@ -39,7 +40,7 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
     client = answering()
     with contextlib.ExitStack() as stack:
         if client is None:
-            if refusal := hindrance():
+            if refusal := system.hindrance(RUNTIME):
                 raise refusal
             address = started_address(os.getpid())
             stack.callback(Path(address.removeprefix("unix://")).unlink, missing_ok=True)
@@ -63,19 +64,6 @@ def answering(driver: int = 0) -> docker.DockerClient | None:
     """
     own = engine.answering(os.environ.get("CONTAINER_HOST") or "unix:///run/podman/podman.sock")
     return own or (engine.answering(started_address(driver)) if driver else None)
-
-
-def hindrance() -> EngineMissing | None:
-    """The reason why running() would fail; None where it would not."""
-    if executables.find("podman") is None:
-        return EngineMissing("Podman is not installed", as_root("apt-get install -y podman"))
-    if os.geteuid() != 0:
-        return EngineMissing(
-            "Podman without root gives containers user numbers of its own, so that they cannot "
-            "write results",
-            "as root, or with --env docker or charliecloud",
-        )
-    return None
 
 
 def started_address(driver: int) -> str:
@@ -112,7 +100,7 @@ def start(address: str, log: Path) -> Process:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(wanted, encoding="utf-8")
         variables["CONTAINERS_CONF"] = str(file)
-    program = executables.find("podman") or "podman"
+    program = executables.find(RUNTIME.program) or RUNTIME.program
     return dockerd.start(log, [program, "system", "service", "--time=0", address], variables)
 
 

@@ -10,9 +10,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from experiments.environments.runtime import Runtime
 from experiments.model.checkout import BUILD
 from experiments.processes import executables
 from experiments.provision import engine
+from experiments.provision.engine import EngineMissing
 
 APT = ("apt-get", "-o", "DPkg::Lock::Timeout=300")  # seconds that it waits for another apt
 LOG = BUILD / "apt.log"
@@ -53,6 +55,18 @@ def missing(wanted: tuple[Package, ...] = PACKAGES) -> tuple[Package, ...]:
     if of_engine & set(lacking) and engine.version() is not None:
         return tuple(package for package in lacking if package not in of_engine)
     return lacking
+
+
+def hindrance(runtime: Runtime) -> EngineMissing | None:
+    """What a runtime lacks here, as far as that is seen without a start; None where nothing."""
+    if runtime.program and executables.find(runtime.program) is None:
+        remedy = as_root(f"apt-get install -y {runtime.packages[0].removesuffix('*')}")
+        elsewhere = f"; where the distribution has no package, {runtime.elsewhere} has"
+        lack = f"{runtime.program} is not installed{elsewhere if runtime.elsewhere else ''}"
+        return EngineMissing(lack, remedy)
+    if runtime.not_for_users and os.geteuid():
+        return EngineMissing(*runtime.not_for_users)
+    return None
 
 
 def ensure(

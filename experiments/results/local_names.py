@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from experiments.model.checkout import ROOT
-from experiments.model.environment import CLUSTER, ENVIRONMENTS, HOSTS, VM
+from experiments.model.environment import PLACES, RUNTIMES
 
 FILE = ".names.json"
 """In a results folder: {word: names that it replaces}. No archive has this file."""
 GENERIC = {
-    *("", "root", "localhost", "debian", "ubuntu", HOSTS, VM, CLUSTER),
-    *map(str, ENVIRONMENTS),
+    *("", "root", "localhost", "debian", "ubuntu", *PLACES, *RUNTIMES),
     *("/", "/usr", "/usr/local", "/tmp", "/var/tmp", "/root"),
 }
 """Users, hosts and folders that are the same on many machines, and words of this program."""

@@ -15,7 +15,8 @@ from experiments.analysis.ratios import LEAST_CELLS, Floors
 from experiments.analysis.reading import OVER_PRIVATE
 from experiments.analysis.selection import emulated, in_order, places, rows
 from experiments.analysis.statistics import CONFIDENCE, TOLERATED
-from experiments.model.arms import HOST, TWIN, named
+from experiments.environments import runtime
+from experiments.model.arms import TWIN, named
 from experiments.model.contender_names import CALLS
 from experiments.model.environment import EnvironmentId
 from experiments.model.lower_bound import BARRIER
@@ -45,14 +46,6 @@ OPERATIONS = {name: call for name, call in CALLS.items() if name != BARRIER} | {
 MPIS = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
 """Name in the code and as its makers spell it, in the order in which figures show them."""
 
-ENVIRONMENTS = {
-    HOST: "host",
-    "userland": "the image's files, no container",
-    "docker": "Docker",
-    "podman": "Podman",
-    "charliecloud": "Charliecloud",
-    "apptainer": "Apptainer",
-}
 LAYOUTS = {
     "one": "one container",
     "per-rank": "a container per rank",
@@ -139,10 +132,11 @@ def arm_name(arm: str) -> str:
 
 def environment_name(environment: EnvironmentId) -> str:
     """As its makers spell it, or what runs in an emulated machine: "Docker in emulated gh200"."""
+    label = runtime.of(environment).label
     if environment.is_emulated:
-        engine = "Docker in " if environment.has_engine else ""
+        engine = f"{label} in " if environment.has_engine else ""
         return f"{engine}emulated {environment.machine}"
-    return ENVIRONMENTS.get(str(environment), str(environment))
+    return str(environment) if environment.place else label
 
 
 def short_arm(arm: str) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from experiments.catalogue import spec
 from experiments.model import quantities
 from experiments.model.arms import arms
-from experiments.model.environment import BARE_HOST, DOCKER, ENVIRONMENTS, USERLAND, EnvironmentId
+from experiments.model.environment import BARE_HOST, DOCKER, ENVIRONMENTS, EnvironmentId
 from experiments.model.errors import SpecError
 from experiments.model.experiment import KINDS, Experiment
 from experiments.model.launch import OPERATIONS
@@ -34,7 +34,7 @@ def test_a_name_is_unique_in_all_folders_of_the_catalogue() -> None:
 
 def test_the_quick_campaign_is_what_the_paper_task_promises() -> None:
     quick = spec.load("quick")
-    assert quick.launches.environments == (BARE_HOST, USERLAND, DOCKER)
+    assert quick.launches.environments == (BARE_HOST, EnvironmentId("userland"), DOCKER)
     assert quick.launches.blocks == 10
     assert quick.launches.aa_pair
     assert quick.factors.sizes[0] == 2**10

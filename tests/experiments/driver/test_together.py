@@ -13,8 +13,8 @@ import pytest
 from experiments.driver import together
 from experiments.driver.attempts import Attempts
 from experiments.driver.launching import LaunchContext
-from experiments.environments.host import MODULE, Host
-from experiments.environments.process import Command, Process
+from experiments.environments.host import Host
+from experiments.environments.process import MODULE, Command, Process
 from experiments.jobs.execute import MachineGone
 from experiments.jobs.failures import LaunchFailed
 from experiments.model.environment import DOCKER

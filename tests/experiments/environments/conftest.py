@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import docker
 import pytest
 
-from experiments.driver.launching import FOREIGN
+from experiments.environments import runtime
 from experiments.environments.process import Command
 from experiments.jobs.execute import execute
 from experiments.model.launch import Launch
@@ -36,7 +36,7 @@ def measured(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         folder = tmp_path / launch.name
         folder.mkdir()
         (folder / "launch.json").write_text(json.dumps(launch.to_dict()))
-        if os.getuid() == 0 and launch.environment.kind in FOREIGN:
+        if os.getuid() == 0 and runtime.changes_user(launch.environment):
             os.chown(folder, *passthrough.owner())
         log = tmp_path / f"{launch.name}.log"
         code = execute(environment.command(launch, folder), log, client, lambda: None)

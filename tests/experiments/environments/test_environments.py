@@ -15,18 +15,24 @@ import pytest
 from docker.models.containers import RUN_CREATE_KWARGS, RUN_HOST_CONFIG_KWARGS
 from docker.types import HostConfig
 
-from experiments.driver.commands import TREES
 from experiments.emulation.emulated_hosts import hosts_to_be
 from experiments.emulation.host_plan import Plan
-from experiments.environments import enter, profiles
-from experiments.environments.contained import Contained
+from experiments.environments import enter, profiles, runtime
+from experiments.environments.charliecloud import CharliecloudRanks
 from experiments.environments.docker import Docker
 from experiments.environments.host import Host
 from experiments.environments.hosts import OnHosts
 from experiments.environments.process import Container, Process
 from experiments.environments.profiles import Machine
 from experiments.environments.vm import Vm
-from experiments.model.environment import MPIS, PROFILES
+from experiments.model.environment import (
+    CONTAINERS,
+    ENVIRONMENTS,
+    MPIS,
+    ON_HOSTS,
+    PROFILES,
+    RUNTIMES,
+)
 from experiments.model.launch import PACKED, SPREAD
 from tests import launched
 from tests.experiments.environments.golden_text import delta, paragraphs
@@ -38,7 +44,7 @@ QUADRANT = Machine("0-15", "0,4", ("/dev/dax0.0",), 1000, 1000, 8 * 2**20, (1234
 EMULATED = {"MEMKIND_HBW_NODES": "0"}
 LAUNCH = replace(launched.LAUNCH, arm="golden", profile="tuned", layout="one")
 
-UNPACKED = {str(environment): tree for environment, tree in TREES.items()}
+UNPACKED = {str(each): tree for each in ENVIRONMENTS if (tree := runtime.tree_of(each))}
 ENGINES = tuple(product(("docker", "podman"), PROFILES))
 
 
@@ -119,7 +125,7 @@ def test_hosts_run_the_harness_of_this_machine_by_one_mpiexec_on_their_switch() 
 @pytest.mark.parametrize("mpi", MPIS)
 def test_in_a_container_hosts_start_ranks_by_the_mpiexec_of_this_machine(mpi: str) -> None:
     launch = replace(LAUNCH, ranks=4)
-    image = Contained("charliecloud", Path("/unpacked"), Path("/image"))
+    image = CharliecloudRanks(Path("/unpacked"), Path("/image"))
     bare = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)))
     argv = list(replace(bare, contained=image).command(launch, FOLDER).argv)
     while "ch-run" in argv:  # Intel MPI takes the program once for each host
@@ -137,7 +143,7 @@ def test_in_a_container_hosts_start_ranks_by_the_mpiexec_of_this_machine(mpi: st
 @pytest.mark.parametrize("mpi", MPIS)
 def test_ranks_in_a_container_on_hosts_are_not_root_where_root_starts_them(mpi: str) -> None:
     """Nor are the daemons of the launcher on the hosts, from which ranks have their user."""
-    image = Contained("charliecloud", Path("/unpacked"), Path("/image"), user=(1000, 100))
+    image = CharliecloudRanks(Path("/unpacked"), Path("/image"), user=(1000, 100))
     made = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), image).command(LAUNCH, FOLDER)
     assert {"--uid=1000", "--gid=100", "--bind=/mnt/launch:/launch", "/mnt/tree"} < set(made.argv)
     assert not [word for word in made.argv if "/unpacked" in word or str(FOLDER) in word]
@@ -152,9 +158,17 @@ def test_ranks_in_a_container_on_hosts_are_not_root_where_root_starts_them(mpi: 
 @pytest.mark.parametrize("name", UNPACKED)
 def test_a_runtime_without_an_engine_is_given_the_unpacked_image(name: str) -> None:
     of_user = unpacked_lines(name, root=False)
-    assert of_user == (GOLDEN / f"{name}.txt").read_text()
-    found = delta(of_user, unpacked_lines(name, root=True))
-    assert found == (GOLDEN / f"{name}-root.diff").read_text()
+    of_root = delta(of_user, unpacked_lines(name, root=True))
+    found = f"{of_user}\nWhere the driver is root:\n{of_root}"
+    assert found == (GOLDEN / f"{name}.txt").read_text()
+
+
+def test_every_runtime_has_a_file_of_its_name_and_a_command_for_each_place() -> None:
+    assert [each.name for each in runtime.every()] == list(RUNTIMES)
+    others = [str(each) for each in ENVIRONMENTS if not runtime.tree_of(each)]
+    assert others == ["host", "docker", "podman"]
+    contained = [each.name for each in runtime.every() if each.contained]
+    assert contained == list(CONTAINERS) and set(ON_HOSTS) < set(contained)
 
 
 def test_a_guests_bare_metal_runs_what_the_host_would() -> None:
@@ -175,8 +189,7 @@ def test_no_golden_file_is_left_without_its_test() -> None:
     hosts = ("host-2-ranks", "host-4-ranks", "hosts")
     whole = ("docker-default", *hosts, "vm", "vm-docker", *UNPACKED)
     tested = {f"{name}.txt" for name in whole}
-    tested |= {f"{name}-root.diff" for name in UNPACKED} | {"hosts-spread.diff"}
-    tested |= {f"{engine}-{profile}.diff" for engine, profile in ENGINES}
+    tested |= {f"{engine}-{profile}.diff" for engine, profile in ENGINES} | {"hosts-spread.diff"}
     tested.remove("docker-default.diff")
     assert {path.name for path in GOLDEN.iterdir()} == tested
 

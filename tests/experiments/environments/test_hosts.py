@@ -14,7 +14,7 @@ from experiments.driver.campaign_file import Request
 from experiments.emulation import keepers
 from experiments.emulation.keepers import HostsRefused
 from experiments.environments import enter
-from experiments.environments.contained import Contained
+from experiments.environments.charliecloud import CharliecloudRanks
 from experiments.environments.hosts import OnHosts, dealt
 from experiments.processes import executables
 from experiments.processes.executables import captured
@@ -49,7 +49,7 @@ def test_a_daemon_of_a_launcher_is_nobody_and_has_the_folders_that_it_needs(
         folder.mkdir()
     tmp_path.chmod(0o700)
     os.chown(launch, *own)
-    image = Contained("charliecloud", tree, Path("/image"), user=own)
+    image = CharliecloudRanks(tree, Path("/image"), user=own)
     command = OnHosts("openmpi", prefix, 2, ways, image).command(replace(LAUNCH, ranks=2), launch)
     line = f"id -u; hostname; ls /mnt; touch $HOME/made {prefix}/x /mnt/tree/x; ls {tmp_path}"
     words = [*ways.controller, str(enter.LAUNCHER), "n2", f"exec 2>&1; {line}"]

@@ -15,6 +15,7 @@ import docker
 import pytest
 
 from experiments.environments.docker import LABEL, SEVERAL, Docker
+from experiments.environments.podman import RUNTIME as PODMAN
 from experiments.environments.process import Job
 from experiments.jobs.containers import ContainerRefused
 from experiments.jobs.execute import execute
@@ -24,7 +25,7 @@ from experiments.model.errors import ExperimentsError
 from experiments.model.launch import Cell, Measurement
 from experiments.processes import tracking
 from experiments.provision import image as image_provision
-from experiments.provision import mpi_wheels, passthrough, podman
+from experiments.provision import mpi_wheels, passthrough, podman, system
 from experiments.provision.image import Image
 from tests import launched
 
@@ -256,7 +257,7 @@ def test_the_shell_lines_do_the_same(prepared: Prepare) -> None:
 
 @pytest.mark.parametrize("layout", SEVERAL)
 def test_podman_forms_a_job_too(layout: str, image: Image, tmp_path: Path) -> None:
-    if refusal := podman.hindrance():
+    if refusal := system.hindrance(PODMAN):
         pytest.skip(str(refusal))
     folder, log = tmp_path / "launch", tmp_path / "log"
     with podman.running() as client:

@@ -9,8 +9,9 @@ import docker
 import pytest
 
 from experiments.environments.docker import Docker
+from experiments.environments.podman import RUNTIME as PODMAN
 from experiments.provision import image as image_provision
-from experiments.provision import passthrough, podman, removal
+from experiments.provision import passthrough, podman, removal, system
 from experiments.provision.image import Image
 from tests.experiments.environments.small_launch import small_launch
 
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.container, pytest.mark.ranks]
 @pytest.fixture(scope="module")
 def client() -> Iterator[docker.DockerClient]:
     """A client of a Podman service."""
-    if refusal := podman.hindrance():
+    if refusal := system.hindrance(PODMAN):
         pytest.skip(str(refusal))
     with podman.running() as found:
         yield found
@@ -66,7 +67,7 @@ def sockets() -> list[Path]:
 
 
 def test_a_service_that_we_started_ends_with_us(tmp_path: Path) -> None:
-    if podman.hindrance() or podman.answering():
+    if system.hindrance(PODMAN) or podman.answering():
         pytest.skip("a service runs already, or none can be had")
     with podman.running(tmp_path / "podman.log") as found:
         assert found.ping()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.environments.contained import Contained
-from experiments.environments.docker import FOLDER
+from experiments.environments import runtime
+from experiments.environments.process import FOLDER
 from experiments.environments.profiles import Machine
-from experiments.environments.trees import Userland
-from experiments.model.environment import CONTAINERS
+from experiments.environments.userland import Userland
+from experiments.model.environment import CONTAINERS, EnvironmentId
 from tests.launched import LAUNCH
 
 PROGRAMS = ("sh", "env", "ls")
@@ -49,11 +49,13 @@ def test_userland_has_a_tmp_of_its_own(tree: Path, tmp_path: Path) -> None:
     assert (shown.stdout, shown.stderr) == ("/tmp\n/tmp\n/tmp:\n\n/tmp:\n", "")
 
 
-@pytest.mark.parametrize("runtime", CONTAINERS)
+@pytest.mark.parametrize("name", CONTAINERS)
 def test_ranks_on_several_hosts_have_the_launchs_folder_where_tmp_is_the_machines(
-    runtime: str,
+    name: str,
 ) -> None:
     """Their /tmp has files of their launcher."""
-    words = Contained(runtime, Path("/image"), Path("/opt")).words("name", 2, Path("/f"), {})
+    contained = runtime.of(EnvironmentId(name)).contained
+    assert contained
+    words = contained(Path("/image"), Path("/opt")).words("name", 2, Path("/f"), {})
     text = " ".join((*words[0], *words[1], *words[2].values()))
     assert "/tmp" not in text and re.search(rf"(workdir|pwd|cd|chdir)={FOLDER}( |$)", text)

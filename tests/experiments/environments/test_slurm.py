@@ -8,7 +8,7 @@ import pytest
 
 from experiments.catalogue import spec
 from experiments.cluster.sites import PMI
-from experiments.environments.contained import Contained
+from experiments.environments import runtime
 from experiments.environments.process import Process
 from experiments.environments.slurm import Slurm
 from experiments.jobs.execute import execute
@@ -23,10 +23,10 @@ LAUNCH = replace(launched.LAUNCH, arm="golden", ranks=4)
 
 
 def command(mpi: str, launcher: str = "srun", container: str = "", cores: int = 64) -> Process:
-    image = Contained(container, Path("/scratch") / mpi, Path("/opt/hbmcomm"))
+    contained = runtime.of(EnvironmentId(f"slurm-{container}" if container else "slurm")).contained
     there = Slurm(
         *(mpi, Path("/home/me/.mpi") / mpi, 2, cores, launcher, PMI[mpi]),
-        image if container else None,
+        contained and contained(Path("/scratch") / mpi, Path("/opt/hbmcomm")),
         {"MEMKIND_HBW_NODES": "1"},
     )
     return there.command(LAUNCH, FOLDER)

@@ -10,8 +10,11 @@ from typing import Any
 import docker
 import pytest
 
-from experiments.environments.docker import FOLDER
-from experiments.environments.trees import Apptainer, Charliecloud, Tree, Userland
+from experiments.environments import runtime
+from experiments.environments.charliecloud import Charliecloud
+from experiments.environments.process import FOLDER
+from experiments.environments.runtime import Tree
+from experiments.environments.userland import Userland
 from experiments.jobs.execute import execute
 from experiments.processes import executables
 from experiments.processes.tracking import MARK
@@ -44,22 +47,32 @@ def mounted(engine: docker.DockerClient, image: Image) -> Layers:
     return layers.of(engine, image)
 
 
-def over(tree: Path | Layers, runtime: type[Tree], root: bool = passthrough.is_root()) -> Any:
+def over(tree: Path | Layers, made: type[Tree], root: bool = passthrough.is_root()) -> Any:
     known = PREFIX, passthrough.cores(), passthrough.machine(), EMULATED, root
     if isinstance(tree, Path):
-        return runtime("openmpi", tree, *known)
-    return runtime("openmpi", layers.mount_point(), *known, (str(tree.folder), tree.option))
+        return made("openmpi", tree, *known)
+    return made("openmpi", layers.mount_point(), *known, (str(tree.folder), tree.option))
 
 
-@needs("ch-run")
-def test_every_operation_is_right_in_charliecloud(
-    mounted: Layers, measured: Callable[..., dict[str, Any]]
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each.name, marks=needs(each.program)) for each in runtime.every() if each.tree],
+)
+def test_every_operation_is_right_over_the_images_layers(
+    mounted: Layers, measured: Callable[..., dict[str, Any]], name: str
 ) -> None:
-    result = measured(over(mounted, Charliecloud), small_launch("charliecloud"))
+    launch = small_launch(name)
+    tree = runtime.tree_of(launch.environment)
+    assert tree
+    result = measured(over(mounted, tree, root=True), launch)
     tried = result["environment"]["datapath"]
     assert tried["uid"] != 0
+    assert tried["memfd"] == "works"
+    assert result["environment"]["versions"]["python"] != "" and not Path(FOLDER).exists()
+    if name == "apptainer":
+        return
     assert int(tried["capabilities_effective"], 16) == 0
-    assert {tried[way] for way in ("cma", "kcmp", "memfd")} == {"works"}
+    assert {tried[way] for way in ("cma", "kcmp")} == {"works"}
     assert tried["seccomp"] == "0"
     pools = [pool for rank in result["ranks"] for pool in rank["pools"]]
     assert {pool["placement_method"] for pool in pools} == {"move_pages"}
@@ -98,9 +111,9 @@ def inside(environment: Any, folder: Path, script: str) -> str:
 
 
 @pytest.mark.skipif(not passthrough.is_root(), reason="only root gives ranks another user")
-@pytest.mark.parametrize("runtime", [Userland, pytest.param(Charliecloud, marks=needs("ch-run"))])
+@pytest.mark.parametrize("made", [Userland, pytest.param(Charliecloud, marks=needs("ch-run"))])
 def test_roots_ranks_may_do_what_nobody_may(
-    mounted: Layers, tmp_path: Path, runtime: type[Tree]
+    mounted: Layers, tmp_path: Path, made: type[Tree]
 ) -> None:
     os.chown(tmp_path, *passthrough.owner())
     (tmp_path / "secret").write_text("read")
@@ -109,7 +122,7 @@ def test_roots_ranks_may_do_what_nobody_may(
     script += (
         "grep NoNewPrivs /proc/self/status; awk '$5 == \"/\" { print $6 }' /proc/self/mountinfo"
     )
-    shown = inside(over(mounted, runtime), tmp_path, script)
+    shown = inside(over(mounted, made), tmp_path, script)
     assert (tmp_path / "mine").stat().st_uid == passthrough.owner()[0] != 0
     assert "Permission denied" in shown and "read" not in shown.split()
     assert "killed" not in shown
@@ -118,26 +131,12 @@ def test_roots_ranks_may_do_what_nobody_may(
     assert "nosuid" in options and "nodev" in options
 
 
-@pytest.mark.parametrize("root", [True, False])
-def test_every_operation_is_right_over_the_images_files_without_a_container(
-    request: pytest.FixtureRequest, measured: Callable[..., dict[str, Any]], root: bool
+def test_every_operation_is_right_over_a_copy_for_a_user_mapped_to_root(
+    tree: Path, measured: Callable[..., dict[str, Any]]
 ) -> None:
-    """As root over the layers, and as a user mapped to root over a copy; root can be that too."""
-    files = request.getfixturevalue("mounted" if root else "tree")
-    environment = over(files, Userland, root=root)
-    result = measured(environment, small_launch("userland" if root else "host"))
+    """Root can be that too."""
+    result = measured(over(tree, Userland, root=False), small_launch("host"))
     tried = result["environment"]["datapath"]
     assert {tried[way] for way in ("cma", "kcmp", "memfd")} == {"works"}
     assert tried["seccomp"] == "0"
-    assert (tried["uid"] != 0) == root
-    assert result["environment"]["versions"]["python"] != "" and not Path(FOLDER).exists()
-
-
-@needs("apptainer")
-def test_every_operation_is_right_in_apptainer(
-    mounted: Layers, measured: Callable[..., dict[str, Any]]
-) -> None:
-    environment = over(mounted, Apptainer, root=True)
-    tried = measured(environment, small_launch("apptainer"))["environment"]["datapath"]
-    assert tried["uid"] != 0
-    assert tried["memfd"] == "works"
+    assert tried["uid"] == 0

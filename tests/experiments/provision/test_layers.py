@@ -9,7 +9,7 @@ from typing import ClassVar
 import docker
 import pytest
 
-from experiments.environments.trees import Userland
+from experiments.environments.userland import Userland
 from experiments.provision import layers, passthrough
 from experiments.provision.image import PREFIX, Image
 from experiments.provision.layers import Unshared

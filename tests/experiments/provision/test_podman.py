@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import docker
 import pytest
 
+from experiments.environments.podman import RUNTIME
 from experiments.processes import executables
-from experiments.provision import podman
+from experiments.provision import podman, system
 from experiments.provision.engine import EngineMissing
 from experiments.provision.image import Image
 
@@ -44,7 +45,7 @@ def test_what_is_lacking_is_named_with_its_remedy(
 def test_without_root_another_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executables, "find", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    refusal = podman.hindrance()
+    refusal = system.hindrance(RUNTIME)
     assert refusal
     assert "charliecloud" in refusal.remedy
 
