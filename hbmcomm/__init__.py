@@ -1,5 +1,6 @@
 """The public names of the library; nothing is implemented here."""
 
+import importlib
 from typing import TYPE_CHECKING
 
 from hbmcomm.errors import (
@@ -26,13 +27,15 @@ from hbmcomm.memory.kinds import KINDS, Kind, default_kind, resolve
 from hbmcomm.memory.machine import topology
 from hbmcomm.memory.memkind import memkind_version
 from hbmcomm.memory.numpy_memory import numpy_memory
-from hbmcomm.memory.placement import placement, placement_method
+from hbmcomm.memory.placement import node_of, placement, placement_method
 from hbmcomm.memory.topology import Topology
 from hbmcomm.transports.tuning import Threshold, tuning
 
 if TYPE_CHECKING:
     from hbmcomm.communicator import Communicator
+    from hbmcomm.sharing import Flags, SharedArray
     from hbmcomm.transports.plans import Plan
+    from hbmcomm.watching import Watch
 
     __version__: str
 
@@ -41,6 +44,7 @@ __all__ = [
     "ArenaUnavailable",
     "CallMismatch",
     "Communicator",
+    "Flags",
     "HbmcommError",
     "Kind",
     "KindUnavailable",
@@ -48,8 +52,10 @@ __all__ = [
     "PeerError",
     "PlacementUnknown",
     "Plan",
+    "SharedArray",
     "Threshold",
     "Topology",
+    "Watch",
     "__version__",
     "asarray",
     "default_kind",
@@ -57,6 +63,7 @@ __all__ = [
     "empty_like",
     "full",
     "memkind_version",
+    "node_of",
     "numpy_memory",
     "ones",
     "ones_like",
@@ -71,6 +78,15 @@ __all__ = [
 ]
 
 
+_WITH_MPI = {
+    "Communicator": "hbmcomm.communicator",
+    "Flags": "hbmcomm.sharing",
+    "Plan": "hbmcomm.transports.plans",
+    "SharedArray": "hbmcomm.sharing",
+    "Watch": "hbmcomm.watching",
+}
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)
 
@@ -78,17 +94,12 @@ def __dir__() -> list[str]:
 def _late(name: str) -> object:
     """Names that are imported at their first use: arrays need neither MPI nor a version.
 
-    Importing Communicator or Plan starts MPI. The version is that of the installed package;
-    "unknown" for sources that are on the path without one.
+    Importing one of _WITH_MPI starts MPI. The version is that of the installed package; "unknown"
+    for sources that are on the path without one.
     """
-    if name == "Communicator":
-        from hbmcomm.communicator import Communicator
-
-        return Communicator
-    if name == "Plan":
-        from hbmcomm.transports.plans import Plan
-
-        return Plan
+    if name in _WITH_MPI:
+        found: object = getattr(importlib.import_module(_WITH_MPI[name]), name)
+        return found
     if name == "__version__":
         from importlib import metadata
 

@@ -17,10 +17,11 @@ from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.kinds import Nodes
 from hbmcomm.memory.sysfs import format_list
 from hbmcomm.options import check_wrappable, options_of, run_on_all
+from hbmcomm.sharing import Sharing
 from hbmcomm.transports.transport import ReadOnly
 
 
-class Communicator(Allocating, Derivable):
+class Communicator(Allocating, Sharing, Derivable):
     """A drop-in for an mpi4py communicator, with arrays in a kind and a choice of transport.
 
     Wraps a duplicate of `comm`, so that its messages are separate from the caller's. The

@@ -16,7 +16,8 @@ STOREYS = ("hbmcomm", "experiments", "plots", "commands", "tasks", "setup")
 """Each may import those before it."""
 ORDER = {
     "hbmcomm": "errors quantities typed_json authentication _native memory transports "
-    "hierarchical options allocation derived communicator torch training costmodel __main__",
+    "hierarchical options allocation sharing derived communicator watching torch training "
+    "costmodel __main__",
     "experiments": "model catalogue console processes schedule environments machine measure "
     "implementations programs baselines results analysis cluster provision jobs emulation doctor "
     "driver",
@@ -26,6 +27,10 @@ ORDER = {
 """The folders and files of each storey: each may import those before it."""
 FACES = ("hbmcomm.authentication", "hbmcomm.costmodel", "hbmcomm.training.networks")
 """Public names of the library that are not in its own face."""
+CLIENTS = ("hbmcomm.training.", "hbmcomm.costmodel.")
+"""Parts of the library that use it as any program does."""
+ARITHMETIC = ("hbmcomm.training.parameter_server.kernels", "hbmcomm._native")
+"""The one module of a client that reaches the binary, for functions of its own in there."""
 RANK_PROGRAMS = (
     "experiments.programs.harness",
     "experiments.programs.on_a_node",
@@ -110,6 +115,25 @@ def test_the_library_is_reached_by_its_public_names_and_never_by_the_plots() -> 
     }
     faces = {("experiments", "hbmcomm"), ("commands", "hbmcomm")}
     assert faces <= reached <= faces | {("experiments", face) for face in FACES}
+
+
+def test_clients_in_the_library_use_its_public_names_alone() -> None:
+    clients = {module for module in modules() if f"{module}.".startswith(CLIENTS)}
+    assert len(clients) > 25
+    reached = {
+        (module, other)
+        for module in clients
+        for other in imports()[module] - clients
+        if other != "hbmcomm"
+    }
+    assert reached == {ARITHMETIC}
+    trees = [ast.parse(modules()[module].read_text(encoding="utf-8")) for module in clients]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    read = {each.attr for each in attributes if re.match("_[a-z]|hbm_|HBM_", each.attr)}
+    own = {each.attr for each in attributes if isinstance(each.ctx, ast.Store)}
+    own |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    assert read - own == {"_asdict", "_fields", "_replace"}, "private names of another part"
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -33,13 +33,15 @@ COMMANDS = ("cat", "cksum", "date", "dirname", "id", "mkdir", "rm", "sh")
 def tree(tmp_path: Path) -> Path:
     """A checkout with a Python that only writes down its arguments; no apt is within reach."""
     native = tmp_path / "hbmcomm" / "_native"
-    for folder in (native / "waiting", tmp_path / ".venv" / "bin", tmp_path / "commands"):
+    server = native.parent / "training" / "server"
+    for folder in (native / "comm", server, tmp_path / ".venv" / "bin", tmp_path / "commands"):
         folder.mkdir(parents=True)
     shutil.copy(ROOT / "inv", tmp_path)
     for name in ("pyproject.toml", "constraints.txt", "setup.py"):
         (tmp_path / name).write_text(name)
-    for name in ("build.py", "layout.h", "libraries.cdef", "methods.c", "waiting/wait.c"):
+    for name in ("build.py", "layout.h", "libraries.cdef", "methods.c", "comm/wait.c"):
         (native / name).write_text(name)
+    (server / "update.c").write_text("update.c")
     python = tmp_path / ".venv" / "bin" / "python"
     python.write_text(PYTHON.format(real=sys.executable, calls=tmp_path / "calls"))
     python.chmod(0o755)
@@ -91,7 +93,15 @@ def test_everything_is_made_once(made: Made) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["waiting/wait.c", "layout.h", "methods.c", "libraries.cdef", "build.py"]
+    "source",
+    [
+        "comm/wait.c",
+        "layout.h",
+        "methods.c",
+        "libraries.cdef",
+        "build.py",
+        "../training/server/update.c",
+    ],
 )
 def test_a_changed_source_of_the_core_makes_the_core_anew_and_nothing_else(
     tree: Path, made: Made, source: str

@@ -21,10 +21,13 @@ def build(tree: Path) -> int:
 def prepare(tree: Path) -> None:
     """A project with the real recipe and a core of one function."""
     native = tree / "hbmcomm" / "_native"
-    (native / "room").mkdir(parents=True)
+    server = tree / "hbmcomm" / "training" / "parameter_server"
+    for folder in (native / "room", server):
+        folder.mkdir(parents=True)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "hbmcomm/_native/build.py"):
         shutil.copy(ROOT / name, tree / name)
     (native / "interface.h").write_text("int answer(void);\n")
+    (server / "update.h").write_text("")
     (native / "libraries.cdef").write_text("int puts(char *);\n")
     (native / "layout.h").write_text('#include "interface.h"\n')
     answer = '#include "layout.h"\nint answer(void) { return 42; }\n'

@@ -2,8 +2,10 @@
 
 `libraries` declares what Python calls of other libraries: cffi in ABI mode, a generated module.
 
-`interface.h` is both what C includes and what Python may call. Vector code for newer CPUs is
-chosen when the binary is loaded, so that it runs on any machine of its architecture.
+`interface.h` is both what C includes and what Python may call. The binary also holds the arithmetic
+of the parameter server (training/parameter_server/update.h), a client that knows no communicator.
+Vector code for newer CPUs is chosen when the binary is loaded, so that it runs on any machine of
+its architecture.
 
 CFLAGS of a user come before `flags`, so the last word on rounding is here: ranks whose cores were
 compiled by different people get the same bits. A -march or -mcpu of theirs stays.
@@ -15,6 +17,7 @@ from pathlib import Path
 from cffi import FFI
 
 HERE = Path(__file__).parent
+PARAMETER_SERVER = HERE.parent / "training" / "parameter_server"
 
 
 def flags(platform: str) -> list[str]:
@@ -36,17 +39,24 @@ def flags(platform: str) -> list[str]:
     ]
 
 
+def _files(suffix: str) -> list[Path]:
+    """The sources of the core, and those of the parameter server; not what cffi generates."""
+    own = [*HERE.glob(f"*.{suffix}"), *HERE.glob(f"*/*.{suffix}")]
+    return sorted([*own, *PARAMETER_SERVER.glob(f"*.{suffix}")])
+
+
 ffibuilder = FFI()
 ffibuilder.cdef((HERE / "interface.h").read_text(encoding="utf-8"))
+ffibuilder.cdef((PARAMETER_SERVER / "update.h").read_text(encoding="utf-8"))
 ffibuilder.cdef('extern "Python" int hbm_interrupted(void);')
 ffibuilder.cdef('extern "Python" int hbm_user_reduces(uintptr_t, const void *, void *, uint64_t);')
 ffibuilder.cdef('extern "Python" int hbm_heap_grows(void *, uint64_t, uint64_t);')
 ffibuilder.set_source(
     "hbmcomm._native._core",
-    '#include "layout.h"',
-    sources=[str(path) for path in sorted((*HERE.glob("[!_]*.c"), *HERE.glob("*/*.c")))],
-    depends=[str(path) for path in (HERE / "build.py", *HERE.glob("*.h"), *HERE.glob("*/*.h"))],
-    include_dirs=[str(HERE)],
+    '#include "layout.h"\n#include "update.h"',
+    sources=[str(path) for path in _files("c") if not path.name.startswith("_")],
+    depends=[str(path) for path in (HERE / "build.py", *_files("h"))],
+    include_dirs=[str(HERE), str(PARAMETER_SERVER)],
     extra_compile_args=flags(sysconfig.get_platform()),
     extra_link_args=flags(sysconfig.get_platform()),
 )

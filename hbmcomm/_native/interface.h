@@ -26,8 +26,7 @@ enum hbm_operation_code {
     HBM_GATHERV, HBM_SCATTERV, HBM_ALLGATHERV, HBM_ALLTOALLV,
     HBM_REDUCE, HBM_ALLREDUCE, HBM_REDUCE_SCATTER_BLOCK, HBM_REDUCE_SCATTER,
     HBM_SCAN, HBM_EXSCAN,
-    HBM_FOREIGN, /* and above: calls that MPI itself serves, numbered by Python */
-    HBM_UPDATE = 255 /* a step of a parameter server */
+    HBM_FOREIGN /* and above: calls that MPI itself serves, numbered by Python */
 };
 
 enum hbm_dtype {
@@ -65,52 +64,6 @@ typedef struct {
     uint64_t run_count;
 } hbm_unpacking;
 
-enum hbm_optimizer_code { HBM_SGD, HBM_MOMENTUM, HBM_NESTEROV, HBM_ADAM, HBM_OPTIMIZERS };
-
-/* The coefficients of one step; optimizers.c has the formulas. `scale` multiplies the sum of all
-   gradients; HBM_MOMENTUM and HBM_NESTEROV use `decay1` as their momentum. */
-typedef struct {
-    int32_t code;
-    float scale, rate, keep, decay1, rest1, decay2, rest2, root, epsilon;
-} hbm_optimizer;
-
-/* Part of a key that one rank owns: bytes from `offset` on in the flat arrays of workers, and from
-   `state` on in the arrays of its owner alone. The owner reads and updates the weights at `master`,
-   an address. */
-typedef struct {
-    uint64_t key, offset, bytes, state;
-    uintptr_t master;
-} hbm_chunk;
-
-/* The flat arrays of a worker, as this process maps them. `ready` has a word for each key: the last
-   step for which its gradient is complete. `weights` 0: its owner does not write there. */
-typedef struct {
-    int32_t rank;
-    uintptr_t gradients, weights, ready;
-} hbm_worker;
-
-typedef struct {
-    uintptr_t from, to;
-    uint64_t bytes;
-} hbm_copied;
-
-/* One rank's part in a step of a parameter server. A rank that is no worker has no `ready`. */
-typedef struct {
-    uint64_t step; /* from 1 on */
-    hbm_optimizer optimizer;
-    const hbm_worker *workers; /* in the order in which their gradients are added */
-    uint64_t worker_count;
-    const hbm_chunk *chunks;   /* that this rank owns, in the order of its work */
-    uint64_t chunk_count;
-    uintptr_t first, second;   /* the state of the optimiser, from hbm_chunk.state on; 0: none */
-    uintptr_t sums;            /* room for a chunk; with `separate`, for all that it owns */
-    int32_t separate;          /* all chunks of a key are added before the first is optimised */
-    uintptr_t ready;           /* the words of this rank */
-    uint64_t keys;
-    const hbm_copied *pulls;   /* what this rank copies itself once all owners are done */
-    uint64_t pull_count;
-} hbm_update;
-
 /* One rank's arguments of a call. `count` is the number of entries in one rank's block. `send`
    and `recv` are those of MPI; they are equal where the operation works in place, and in a
    broadcast. */
@@ -126,7 +79,6 @@ typedef struct {
     uint64_t entry_bytes;       /* for HBM_USER: bytes of one entry */
     uint64_t after_count;       /* the number of unpackings after the call */
     const hbm_unpacking *after;
-    const hbm_update *update;   /* of HBM_UPDATE */
 } hbm_call;
 
 /* Two calls that differ; or only `rank`, the rank that left, died or failed. */
@@ -203,14 +155,6 @@ int hbm_serves(const hbm_call *call, int ranks); /* whether it is served, as eve
    inputs. `out` may be one of them. */
 int hbm_fold(const hbm_call *call, const void *const *in, int ins, void *out);
 
-/* Applies one step of an optimiser to n floats: `gradient` is not scaled yet. */
-void hbm_optimize(const hbm_optimizer *how, const float *gradient, float *weights, float *first,
-                  float *second, uint64_t n);
-
-/* Shows the owners that gradients of this rank are complete for the step of `update`: those of
-   `count` keys from `first` on. Advances the operations of the communicator. */
-int hbm_push(hbm_comm *comm, const hbm_update *update, uint64_t first, uint64_t count);
-
 /* A call that runs again and again. It is passed by its address, because a number is the argument
    that Python passes fastest. 0: HBM_UNREADABLE. */
 typedef struct {
@@ -284,10 +228,12 @@ int hbm_add_method(uintptr_t owner, uintptr_t function, int operation, uintptr_t
 int hbm_barrier(hbm_comm *comm);
 
 /* Flags: numbers in memory that ranks share, at multiples of 8. Each has one writer, which raises it,
-   and one rank that waits until it has at least a value. A wait that fails ends the communicator; one
-   that a signal's handler ends (HBM_INTERRUPTED) does not. */
-int hbm_raise_flag(hbm_comm *comm, uintptr_t flag, uint64_t value);
+   and ranks that wait until it has at least a value. A wait that fails ends the communicator; one
+   that a signal's handler ends (HBM_INTERRUPTED) does not. hbm_test_flag() waits for nothing: it
+   returns HBM_PENDING where the writer can still raise the flag. */
+int hbm_raise_flags(hbm_comm *comm, uintptr_t flags, uint64_t count, uint64_t value);
 int hbm_await_flag(hbm_comm *comm, int writer, uintptr_t flag, uint64_t value);
+int hbm_test_flag(hbm_comm *comm, int writer, uintptr_t flag, uint64_t value);
 /* Whether a rank can still raise flags; if not, the communicator fails. For waits outside the core. */
 int hbm_check_rank(hbm_comm *comm, int rank);
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hbmcomm.errors import HbmcommError
+from hbmcomm import HbmcommError
 
 
 class CostModelError(HbmcommError, ValueError):

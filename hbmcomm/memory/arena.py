@@ -104,6 +104,7 @@ class Arena:
         self.heap, self.ordinary_heap = arrays.heap.handle, ordinary.heap.handle
         self._ordinary, self.pool = ordinary, arrays
         self._membership, self._mapped = membership, tuple(mapped)
+        self._kept: set[tuple[int, int]] = set()
         self._control = self.ranks[membership.rank].control - ordinary.address
         self._leaving = weakref.finalize(self, _leave, ordinary, (self._control,), membership)
         self._leaving.atexit = False
@@ -138,25 +139,16 @@ class Arena:
             _leave(self._ordinary, (self._control, *offsets), self._membership, test)
         self._ordinary.run_deferred()
 
-    def quarantine(self, ranges: Iterable[tuple[int, int]], test: Test | None = None) -> None:
-        """Keep memory that other ranks may still write into from being used again.
+    def keep(self, address: int, nbytes: int) -> None:
+        """Use memory of an array of this rank no more before all ranks have left or died.
 
-        Args:
-            ranges: Address and bytes of each range; parts outside this rank's arrays and ordinary
-                memory are left out.
-            test: The ranges may be used again when this is true, or all ranks have left or died.
-                Later calls that allocate try it. It must not refer to the arena.
+        Other ranks may write into it until then, even when the array is gone.
         """
-        gone = self._membership.all_gone
-        wait = gone if test is None else lambda: test() or gone()
-        for address, nbytes in ranges:
-            for pool in (self.pool, self._ordinary):
-                start = max(address - pool.address, 0)
-                end = min(address + nbytes - pool.address, pool.nbytes)
-                if start < end:
-                    pool.quarantine(wait, start, end)
-                    break
-        self.pool.run_deferred()
+        if nbytes and (address, nbytes) not in self._kept:
+            self._kept.add((address, nbytes))
+            start = address - self.pool.address
+            self.pool.quarantine(self._membership.all_gone, start, start + nbytes)
+            self.pool.run_deferred()
 
     def later(self, test: Test, act: Callable[[], object]) -> None:
         """Do something once a test is true; calls that allocate try it.

@@ -55,6 +55,18 @@ def placement(array: NDArray[Any]) -> dict[int, int]:
     return dict(sorted(found.items()))
 
 
+def node_of(array: NDArray[Any]) -> int | None:
+    """The NUMA node of the first page of an array, by one system call.
+
+    None: the array is empty, its page was never touched, or the kernel refuses (`placement` has
+    other ways then).
+    """
+    try:
+        return kernel.node_of(array.__array_interface__["data"][0]) if array.size else None
+    except OSError:
+        return None
+
+
 def placement_method(array: NDArray[Any] | None = None) -> str:
     """The method of `placement`: "move_pages", "get_mempolicy", "numa_maps" or "device".
 

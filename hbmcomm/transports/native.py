@@ -253,7 +253,7 @@ def _difference(why: Any) -> str:
     own, others = (_Words.of(what) for what in (why.own_what, why.others_what))
     if _NAMES.get(own.operation) != _NAMES.get(others.operation):
         return "different collectives"
-    name = _NAMES.get(own.operation, "a step")
+    name = _NAMES.get(own.operation, "a call")
     if own.operation != others.operation:
         return f"{name} with different arguments (a buffer is too short, or one for MPI alone)"
     pairs = {
@@ -286,8 +286,6 @@ def _named(what: int, count: int) -> str:
         IndexError: There is no such call.
     """
     operation, dtype, reduction, root = _Words.of(what)
-    if operation == lib.HBM_UPDATE:
-        return f"a step of a parameter server ({count:,} x {DTYPES[dtype]})"
     if operation >= lib.HBM_FOREIGN:
         return f"{FOREIGN[operation - lib.HBM_FOREIGN]} (served by MPI)"
     name = OPERATIONS[operation]

@@ -68,6 +68,8 @@ class Transport(Persistent):
     """The NUMA nodes that they are bound to; None: those of the kind."""
     device: ReadOnly[str | None]
     """The device-dax file that they are on; None: memory of the kind."""
+    transport: ReadOnly[str]
+    """The name of this transport."""
 
     def _reported(self, error: BaseException) -> BaseException:
         """An error of a call, to raise once the communicator's error handler has seen it."""

@@ -16,13 +16,14 @@ from hbmcomm._native.build import flags as library_flags
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 CORE = ROOT / "hbmcomm" / "_native"
-CORE_SOURCES = sorted(CORE.glob("*/*.c"))
+PARAMETER_SERVER = ROOT / "hbmcomm" / "training" / "parameter_server"
+CORE_SOURCES = sorted([*CORE.glob("*/*.c"), *PARAMETER_SERVER.glob("*.c")])
 PROGRAM_SOURCES = sorted(HERE.glob("*/*.c"))
 SOURCES = [*CORE_SOURCES, *PROGRAM_SOURCES]
-FOLDERS = (f"-I{CORE}", f"-I{HERE / 'program'}")
+FOLDERS = (f"-I{CORE}", f"-I{PARAMETER_SERVER}", f"-I{HERE / 'program'}")
 FLAGS = (*library_flags(sysconfig.get_platform()), "-g", *FOLDERS)
 
-ARITHMETIC = [path for path in CORE_SOURCES if path.parent.name in ("kernels", "optimizers")]
+ARITHMETIC = [path for path in CORE_SOURCES if path.parent.name in ("kernels", "parameter_server")]
 """All that computes with a caller's numbers; the other sources move bytes."""
 ARITHMETIC_TESTS = ("kernels", "reductions", "halves", "optimizers", "updates")
 """The tests of the program that compare the bits of results with those of a reference."""

@@ -5,9 +5,9 @@
    The producer raises `posted`, the consumer `released`. A tensor has two words. The consumer does not
    know how many come: it waits until the producer has left. It has then read all of them. */
 #include "../weak.pml"
-#define NO_RELEASE_OF_POSTED 1   /* hbm_raise_flag() */
+#define NO_RELEASE_OF_POSTED 1   /* hbm_raise_flags() */
 #define NO_ACQUIRE_OF_POSTED 2   /* arrived() */
-#define NO_RELEASE_OF_RELEASED 3 /* hbm_raise_flag() */
+#define NO_RELEASE_OF_RELEASED 3 /* hbm_raise_flags() */
 #define NO_ACQUIRE_OF_RELEASED 4 /* arrived() */
 #define NO_WAIT_FOR_POSTED 5     /* hbm_await_flag() */
 #define NO_WAIT_FOR_RELEASED 6   /* hbm_await_flag() */

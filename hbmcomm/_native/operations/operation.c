@@ -10,7 +10,6 @@
 #include "comm/wait.h"
 #include "kernels/copy.h"
 #include "kernels/dtype.h"
-#include "algorithms/update.h"
 
 /* ---- the memory of a call ---- */
 
@@ -262,7 +261,6 @@ static uint64_t footprint(const hbm_operation *o)
     case HBM_GATHER:
     case HBM_SCATTER:
     case HBM_ALLREDUCE:
-    case HBM_UPDATE:
         return 2 * n * o->block;
     case HBM_REDUCE:
         return (n + 1) * o->block;
@@ -302,8 +300,6 @@ static int travels_in_posts(advance path)
 static advance path_of(const hbm_operation *o)
 {
     const hbm_comm *c = o->comm;
-    if (o->call.operation == HBM_UPDATE)
-        return hbm_update_path;
     if (o->call.operation == HBM_BARRIER || o->call.operation >= HBM_FOREIGN)
         return hbm_barrier_path;
     if (c->size == 1)

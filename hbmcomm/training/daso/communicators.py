@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm.communicator import Communicator
-from hbmcomm.hierarchical.grouping import find_hosts
-from hbmcomm.options import check_wrappable, run_on_all
+from hbmcomm import Communicator
+from hbmcomm.training.together import run_on_all
 
 
 class Communicators:
@@ -35,17 +34,16 @@ class Communicators:
     """
 
     def __init__(self, comm: MPI.Intracomm, host: int | None = None) -> None:
-        check_wrappable(comm)
         own = MPI.Intracomm(comm)
         numbers: list[int | None] = own.allgather(host)
         run_on_all(own, lambda: _check(numbers))
-        if host is None:
-            hosts = find_hosts(own.allgather, own.rank)
-        else:
-            hosts = [
-                tuple(rank for rank, each in enumerate(numbers) if each == number)
-                for number in dict.fromkeys(numbers)
-            ]
+        self.everyone = Communicator(own)
+        sharing = own.allgather(self.everyone.arena_ranks)
+        given = numbers if host is not None else [min(ranks) for ranks in sharing]
+        hosts = [
+            tuple(rank for rank, each in enumerate(given) if each == number)
+            for number in dict.fromkeys(given)
+        ]
         self.hosts, self.groups = len(hosts), min(map(len, hosts))
         self.host = next(number for number, ranks in enumerate(hosts) if own.rank in ranks)
         self.number = hosts[self.host].index(own.rank)
@@ -57,7 +55,7 @@ class Communicators:
                 split.Free()
                 return stack.enter_context(found)
 
-            self.everyone = stack.enter_context(Communicator(own))
+            stack.enter_context(self.everyone)
             self.inside = part(own.Split(self.host, own.rank))
             group = own.Split(self.number if self.number < self.groups else MPI.UNDEFINED, own.rank)
             self.across = None if group == MPI.COMM_NULL else part(group)

@@ -13,14 +13,13 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from hbmcomm.communicator import Communicator
-from hbmcomm.memory.arrays import source
-from hbmcomm.memory.blocks import ALIGNMENT
+from hbmcomm import Communicator, source
 from hbmcomm.training.fusion.negotiation import Known, Place, Signature, TensorMismatch
 
 Array = NDArray[Any]
 
 
+ALIGNMENT = 64  # bytes: tensors of a block begin at cache lines
 LOOSE = Place(-1, 0, 0)
 """The place of a tensor that is in memory which ranks share, but in no block."""
 

@@ -16,14 +16,13 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import DTypeLike, NDArray
 
-from hbmcomm.communicator import Communicator
-from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.arrays import Shape
-from hbmcomm.training.endings import ClosedByAll
+from hbmcomm import Communicator, HbmcommError
 from hbmcomm.training.fusion.batches import Plan, Reducer, planned
 from hbmcomm.training.fusion.negotiation import Known, Negotiation, Round
 from hbmcomm.training.fusion.submissions import Submissions, Work, missing
+from hbmcomm.training.together import ClosedByAll, leave
 
+Shape = int | Iterable[int]
 FUSION_BYTES = {"direct": 2**20}
 """By transport: what stays in the cache between packing, reducing and unpacking."""
 FUSION_BYTES_OF_MESSAGES = 64 * 2**20
@@ -183,7 +182,7 @@ class FusedAllreduce(ClosedByAll):
 
     def _abandon(self, error: BaseException) -> None:
         self._break(error)
-        self._comm._abandon()
+        leave(self._comm, error)
 
     def _wait_for(self, works: tuple[Work, ...]) -> None:
         if self._thread is None:
@@ -293,11 +292,12 @@ class FusedAllreduce(ClosedByAll):
     def _check_retracted(self, given_up: list[str], ready: tuple[Known, ...]) -> None:
         """Whether all ranks know what this one gave up: not if no rank was late for the round."""
         if lost := [known.name for known in ready if known.name in given_up]:
-            self._comm._abandon()
-            raise HbmcommError(
+            error = HbmcommError(
                 f"this process stood still while other ranks submitted {', '.join(lost)}, so that "
                 "it gave up; make another FusedAllreduce, with more patience"
             )
+            leave(self._comm, error)
+            raise error
 
     def _give_up(self, found: Round, works: dict[str, Work], now: float) -> None:
         """Fail what another rank will not submit."""

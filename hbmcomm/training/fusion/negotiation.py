@@ -7,6 +7,7 @@ changed costs an exchange. Knows names and signatures of tensors, no data.
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -15,9 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm import typed_json
-from hbmcomm.communicator import Communicator
-from hbmcomm.errors import HbmcommError
+from hbmcomm import Communicator, HbmcommError
 
 NEWS, LEAVING, STAYING, STALLED = 1, 2, 4, 8
 """Bits before those of tensors. A bit that all ranks set stays set (BAND): NEWS, nobody has news
@@ -167,9 +166,9 @@ class Negotiation:
     def _exchange(self, news: dict[str, Signature]) -> None:
         """Learn what is new on any rank; numbers are given in the order of ranks."""
         self.exchanges += 1
-        for rank, line in enumerate(self._gathered(typed_json.write(news))):
-            found = typed_json.read(dict[str, Signature], line)
-            for name, signature in found.items():
+        for rank, line in enumerate(self._gathered(json.dumps(news).encode())):
+            for name, (shape, dtype, place) in json.loads(line).items():
+                signature = Signature(tuple(shape), dtype, place and Place(*place))
                 known = self._by_name.get(name)
                 if known is None:
                     known = Known(len(self._known), name, self._comm.size)

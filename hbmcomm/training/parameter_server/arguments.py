@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from hbmcomm.memory import cpu_location
-from hbmcomm.options import run_on_all
-from hbmcomm.training.parameter_server.chunks import LINE
-from hbmcomm.training.parameter_server.job import Design, Job, Shape
+from hbmcomm import topology
+from hbmcomm.training.parameter_server.job import LINE, Design, Job, Shape
 from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
+from hbmcomm.training.together import run_on_all
 
 Owners = Literal["all"] | Iterable[int]
 
@@ -45,7 +45,7 @@ def agreed(comm: Any, asked: Asked) -> tuple[Job, list[Floats] | None]:
         ValueError, TypeError: On every rank.
     """
     common = run_on_all(comm, lambda: _checked(comm, asked))
-    node = cpu_location.of_this_process().node
+    node = _node()
     has_values = any(not _is_shape(each) for each in asked.tensors)
     found = comm.allgather((common, node, has_values))
     for rank, (others, _, _) in enumerate(found):
@@ -69,6 +69,12 @@ def agreed(comm: Any, asked: Asked) -> tuple[Job, list[Floats] | None]:
         return job, None
     given = asked.tensors if comm.rank == workers[0] else ()
     return job, run_on_all(comm, lambda: [_values(each) for each in given])
+
+
+def _node() -> int:
+    """The NUMA node of this rank's CPUs, or the first of several."""
+    cpus = os.sched_getaffinity(0)
+    return min((each.id for each in topology().nodes if cpus & {*each.cpus}), default=0)
 
 
 def _values(tensor: Any) -> Floats:

@@ -10,6 +10,7 @@ transport moves the pieces.
 
 from __future__ import annotations
 
+import atexit
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -21,14 +22,11 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm.errors import PeerError
-from hbmcomm.hierarchical.watch import Watch
-from hbmcomm.hierarchical.wire import Patience
-from hbmcomm.training.endings import watch_over
-from hbmcomm.training.parameter_server.chunks import Chunk
-from hbmcomm.training.parameter_server.job import ITEM, Arrays, Job
+from hbmcomm import PeerError, Watch
+from hbmcomm.training.parameter_server.job import ITEM, Arrays, Chunk, Job
+from hbmcomm.training.parameter_server.kernels import ffi, lib, pointers
 from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
-from hbmcomm.transports.native import ffi, lib
+from hbmcomm.training.together import Patience, keep_for_ever
 
 LEAST_BYTES = 96 * 2**10
 """The least bytes of a piece, but for the last one of an owner."""
@@ -45,6 +43,12 @@ _in_flight: set[Messages] = set()
 """Jobs with a step in flight: messages may still be written into their memory."""
 GRADIENTS, WEIGHTS = range(2)
 """Kinds of messages; a tag is 2 * piece + kind."""
+
+
+@atexit.register
+def _keep_in_flight() -> None:
+    for job in _in_flight:
+        keep_for_ever(job)
 
 
 def pieces(job: Job, owner: int) -> Iterator[list[Chunk]]:
@@ -90,21 +94,22 @@ class _Owned:
         self.weights = np.zeros(floats, "float32")
         self.states = [np.zeros(floats, "float32") for _ in range(states)]
         self.awaited = workers
-        inputs = [ffi.cast("void *", each.ctypes.data) for each in self.gradients]
-        self._inputs = ffi.new("void *[]", inputs)
-        self._sum = ffi.new(
-            "hbm_call *", {"dtype": lib.HBM_FLOAT32, "reduction": lib.HBM_SUM, "count": floats}
-        )
+        self._gradients = pointers([*self.gradients])
 
     def update(self, how: Any) -> None:
-        """Add the gradients and optimise; `how` is the core's hbm_optimizer."""
-        lib.hbm_fold(self._sum, self._inputs, len(self.gradients), self._inputs[0])
-        state = [ffi.cast("float *", each.ctypes.data) for each in self.states]
-        first, second = [*state, ffi.NULL, ffi.NULL][:2]
-        total, weights = (
-            ffi.cast("float *", each.ctypes.data) for each in (self.gradients, self.weights)
+        """Add the gradients and optimise; `how` is a ps_optimizer."""
+        places = pointers([self.gradients[0], self.weights, *self.states])
+        total, weights, first, second = [*places, ffi.NULL, ffi.NULL][:4]
+        lib.ps_optimize(
+            how,
+            self._gradients,
+            len(self.gradients),
+            total,
+            weights,
+            first,
+            second,
+            self.weights.size,
         )
-        lib.hbm_optimize(how, total, weights, first, second, self.weights.size)
 
 
 class _Sends:
@@ -156,7 +161,7 @@ class Messages:
             np.zeros(floats, "float32"),
             np.zeros(floats, "float32"),
         )
-        self._how = ffi.new("hbm_optimizer *")
+        self._how = ffi.new("ps_optimizer *")
         self._owned = [_Owned(piece, len(job.workers), states) for piece in pieces(job, job.rank)]
         self._pieces: list[tuple[set[int], MPI.Prequest]] = []
         self._receives: list[MPI.Prequest] = []
@@ -170,7 +175,7 @@ class Messages:
         self._sends = _Sends()
         self._coming = self._open = 0
         self._moved = 0.0
-        self._watch: Watch | None = watch_over(comm)
+        self._watch = Watch(comm)
 
     def _prepare_worker(self, comm: MPI.Intracomm) -> None:
         for number, owner, piece in in_turns(self._job) if self._job.works else ():
@@ -217,22 +222,17 @@ class Messages:
     def is_done(self) -> bool:
         with _peers():
             if not self._advance():
-                self._look(time.monotonic() - self._moved)
+                self._watch.check(time.monotonic() - self._moved)
         return self._is_over()
 
     def finish(self) -> None:
-        patience = Patience(self._look)
+        patience = Patience(self._watch.check)
         with _peers():
             while not self._is_over():
                 if self._advance():
-                    patience = Patience(self._look)
+                    patience = Patience(self._watch.check)
                 else:
                     patience.wait()
-
-    def _look(self, waited: float) -> None:
-        """Raise PeerError where a rank is gone."""
-        if self._watch is not None:
-            self._watch.look(waited)
 
     def _advance(self) -> bool:
         """Go on where messages have come and gone; whether any has."""
@@ -268,16 +268,14 @@ class Messages:
             _start(self._given[at])
 
     def abandon(self, why: str) -> None:
-        if self._watch is not None:
-            self._watch.fail(why)
+        self._watch.fail(why)
 
     def close(self) -> None:
-        patience, here = Patience(self._look), self._comm.Ibarrier()
+        patience, here = Patience(self._watch.check), self._comm.Ibarrier()
         with _peers():
             while not here.Test():
                 patience.wait()
-        if self._watch is not None:
-            self._watch.close()
+        self._watch.close()
         sends = [request for _, request in self._pieces]
         for request in chain(sends, self._receives, self._taken, *self._given):
             request.Free()

@@ -1,6 +1,6 @@
 """Optimisers: their coefficients for each step, and the same arithmetic in NumPy, serially.
 
-`apply` and the kernels of the C core (optimizers.c) round after every operation, in the same order,
+`apply` and the kernels in C (update.c) round after every operation, in the same order,
 in float32: both give the same bits. Coefficients are computed in double precision and rounded once.
 """
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float32]
 
 
 class Coefficients(NamedTuple):
-    """What a step multiplies with; the core's hbm_optimizer has the same fields."""
+    """What a step multiplies with; ps_optimizer of update.h has the same fields."""
 
     rate: float
     keep: float = 1.0
@@ -35,7 +35,7 @@ class Optimizer(ABC):
     """Turns a gradient into new weights. All owners of a job must have equal ones at each step."""
 
     code: ClassVar[str]
-    """Its name in the C core."""
+    """Its name in update.h."""
     states: ClassVar[int]
     """Arrays of the length of the weights that it keeps, zero before the first step."""
     lr: float
@@ -74,7 +74,7 @@ class SGD(Optimizer):
     """w = w - lr g."""
 
     lr: float
-    code: ClassVar[str] = "HBM_SGD"
+    code: ClassVar[str] = "PS_SGD"
     states: ClassVar[int] = 0
 
     def coefficients(self, step: int) -> Coefficients:
@@ -90,7 +90,7 @@ class Momentum(Optimizer):
 
     lr: float
     momentum: float = 0.9
-    code: ClassVar[str] = "HBM_MOMENTUM"
+    code: ClassVar[str] = "PS_MOMENTUM"
     states: ClassVar[int] = 1
 
     def coefficients(self, step: int) -> Coefficients:
@@ -106,7 +106,7 @@ class Momentum(Optimizer):
 class Nesterov(Momentum):
     """m = momentum m + g; w = w - lr (g + momentum m)."""
 
-    code: ClassVar[str] = "HBM_NESTEROV"
+    code: ClassVar[str] = "PS_NESTEROV"
 
     def advance(self, c: Coefficients, weights: Floats, g: Floats, state: Sequence[Floats]) -> None:
         (m,) = state
@@ -123,7 +123,7 @@ class Adam(Optimizer):
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
-    code: ClassVar[str] = "HBM_ADAM"
+    code: ClassVar[str] = "PS_ADAM"
     states: ClassVar[int] = 2
 
     def coefficients(self, step: int) -> Coefficients:

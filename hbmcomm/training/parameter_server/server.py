@@ -13,15 +13,13 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm.communicator import Communicator
-from hbmcomm.errors import HbmcommError
-from hbmcomm.training.endings import ClosedByAll
+from hbmcomm import Communicator, HbmcommError
 from hbmcomm.training.parameter_server.arguments import Asked, Owners, agreed
-from hbmcomm.training.parameter_server.chunks import shares
-from hbmcomm.training.parameter_server.job import Design, Way
+from hbmcomm.training.parameter_server.job import Design, Way, shares
 from hbmcomm.training.parameter_server.messages import Messages
 from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
 from hbmcomm.training.parameter_server.shared import Shared
+from hbmcomm.training.together import ClosedByAll, leave
 
 CHUNK_BYTES = 32 * 1024
 
@@ -97,8 +95,8 @@ class ParameterServer(ClosedByAll):
                 if self._comm.transport == "direct"
                 else Messages(self._comm, self._job, optimizer.states, arrays)
             )
-        except BaseException:  # on this rank
-            self._comm._abandon()
+        except BaseException as error:  # on this rank
+            leave(self._comm, error)
             raise
         self.all_gradients: Floats = self._way.gradients
         self.all_weights: Floats = self._way.weights
@@ -199,7 +197,7 @@ class ParameterServer(ClosedByAll):
     def _abandon(self, error: BaseException) -> None:
         self._is_closed = True
         self._way.abandon(str(error))
-        self._comm._abandon()
+        leave(self._comm, error)
 
 
 def _runs(keys: set[int]) -> Iterator[tuple[int, int]]:

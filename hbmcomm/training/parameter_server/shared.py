@@ -1,29 +1,22 @@
 """Steps over the arena: owners read gradients and write weights where the workers have them.
 
-The C core does each step (kernels/update.c); this module gives it the places of all arrays.
+A worker raises a flag for each key; C code (update.c) updates the chunks of which all workers have
+raised it. Each rank then raises the flag `done`, and the step ends when all have.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
-from hbmcomm.errors import HbmcommError
-from hbmcomm.memory.arena import Arena, MappedBytes
-from hbmcomm.training.parameter_server.chunks import Chunk
-from hbmcomm.training.parameter_server.job import ITEM, Arrays, Design, Job
+import hbmcomm
+from hbmcomm import Communicator, Flags
+from hbmcomm.training.parameter_server.job import ITEM, Arrays, Chunk, Design, Job
+from hbmcomm.training.parameter_server.kernels import address, ffi, lib
 from hbmcomm.training.parameter_server.optimizers import Floats, Optimizer
-from hbmcomm.transports.native import ffi, lib
 
-_in_flight: set[Shared] = set()
-"""The core uses their memory whatever the program does with them."""
-
-
-def _address(array: np.ndarray[Any, Any]) -> int:
-    return int(array.__array_interface__["data"][0])
+_GRADIENTS, _WEIGHTS, _READY, _MASTERS, _DONE = range(5)
+_LINE = 16  # flags in a pair of cache lines
 
 
 class Shared:
@@ -36,53 +29,45 @@ class Shared:
     """
 
     def __init__(
-        self, comm: Any, job: Job, states: int, design: Design, arrays: Arrays | None
+        self, comm: Communicator, job: Job, states: int, design: Design, arrays: Arrays | None
     ) -> None:
-        self._comm, self._job, self._core = comm, job, comm._state
-        arena: Arena = comm._arena
+        self._comm, self._job = comm, job
         own = job.of(job.rank)
         floats = job.nbytes // ITEM if job.works else 0
         self._owned = list(accumulate((chunk.nbytes for chunk in own), initial=0))
         holds = job.works and (not design.shared_weights or job.rank == job.workers[0])
-        local: Floats
         self.gradients: Floats
+        local: Floats
         self.gradients, local = arrays or (
             comm.zeros(floats, "float32"),
             comm.zeros(floats if holds else 0, "float32"),
         )
         apart = not job.works and not design.shared_weights
         self._masters: Floats = comm.zeros(apart * self._owned[-1] // ITEM, "float32")
-        self._ready = comm.zeros(len(job.keys) if job.works else 0, "uint64")
+        ready = comm.zeros(len(job.keys) if job.works else 0, "uint64")
         self._states = [comm.zeros(self._owned[-1] // ITEM, "float32") for _ in range(states)]
         most = max((chunk.nbytes for chunk in own), default=0)
         self._sums = comm.empty((most if design.fused else self._owned[-1]) // ITEM, "float32")
-        own_places = self.gradients, local, self._ready, self._masters
-        self._places = _exchanged(comm, arena, own_places)
-        self._closed: list[bool] = []
-        # a slower rank may copy weights of a step that this one has completed before it left
-        ranges = [(_address(each), each.nbytes) for each in own_places if each.nbytes]
-        arena.quarantine(ranges, partial(bool, self._closed))
-        self.weights = local
-        if job.works and not holds:
-            found = MappedBytes(arena, self._places[job.workers[0]][1], ITEM * floats)
-            self.weights = np.asarray(found).view("float32")
-        self._update = self._described(own, design)
-        self._operation = self._started_by(comm._core)
+        given = (self.gradients, local, ready, self._masters, comm.zeros(_LINE, "uint64"))
+        names = comm.allgather([comm.share(each) for each in given])
+        self._places = [[comm.attach(each) for each in of_rank] for of_rank in names]
+        self.weights = self._places[job.workers[0]][_WEIGHTS] if job.works and not holds else local
+        self._ready = {rank: self._flags(rank, _READY) for rank in job.workers}
+        self._done = [self._flags(rank, _DONE) for rank in range(comm.size)]
+        self._step = self._described(own, design)
+        self._next, self._is_over = len(own), True
+
+    def _flags(self, rank: int, which: int) -> Flags:
+        return self._comm.flags(self._places[rank][which], rank)
 
     def _described(self, own: list[Chunk], design: Design) -> Any:
-        """The core's hbm_update of this rank."""
-        job, places = self._job, self._places
-        update = ffi.new("hbm_update *")
+        """The ps_step of this rank."""
+        job, step = self._job, ffi.new("ps_step *")
         pushes = not design.shared_weights and not design.pull
-        workers = [
-            (
-                rank,
-                places[rank][0],
-                places[rank][1] * (pushes and rank != job.rank),
-                places[rank][2],
-            )
-            for rank in job.workers
-        ]
+        workers = []
+        for rank in job.workers:
+            gradients, weights, ready = map(address, self._places[rank][:_MASTERS])
+            workers.append((gradients, weights * (pushes and rank != job.rank), ready))
         chunks = [
             (chunk.key, chunk.offset, chunk.nbytes, state, self._master(design, chunk, state))
             for chunk, state in zip(own, self._owned, strict=False)
@@ -92,40 +77,27 @@ class Shared:
             for owner in job.owners:
                 state = 0
                 for chunk in job.of(owner) if owner != job.rank else []:
-                    to = _address(self.weights) + chunk.offset
+                    to = address(self.weights) + chunk.offset
                     pulls.append((self._master(design, chunk, state), to, chunk.nbytes))
                     state += chunk.nbytes
-        self._kept = [
-            ffi.new("hbm_worker[]", workers),
-            ffi.new("hbm_chunk[]", chunks),
-            ffi.new("hbm_copied[]", pulls),
-        ]
-        update.workers, update.chunks, update.pulls = self._kept
-        update.worker_count, update.chunk_count = len(workers), len(chunks)
-        update.pull_count, update.separate = len(pulls), not design.fused
-        update.sums = _address(self._sums)
-        update.ready, update.keys = _address(self._ready), self._ready.size
-        update.first, update.second = [*map(_address, self._states), 0, 0][:2]
-        return update
+        self._pulls = ffi.new("ps_copy[]", pulls)
+        self._kept = [ffi.new("ps_worker[]", workers), ffi.new("ps_chunk[]", chunks)]
+        step.workers, step.chunks = self._kept
+        step.worker_count, step.chunk_count = len(workers), len(chunks)
+        step.separate, step.sums = not design.fused, address(self._sums)
+        step.first, step.second = [*map(address, self._states), 0, 0][:2]
+        thresholds = {each.variable: each.value for each in hbmcomm.tuning(self._comm.size)}
+        moved = 2 * self._comm.size * job.nbytes  # gradients and weights of all ranks
+        step.streaming = moved > thresholds["HBMCOMM_STREAM_BYTES"]
+        return step
 
     def _master(self, design: Design, chunk: Chunk, state: int) -> int:
         """Where the owner of a chunk reads and updates its weights; `state` is its place there."""
         if design.shared_weights:
-            return self._places[self._job.workers[0]][1] + chunk.offset
+            return address(self._places[self._job.workers[0]][_WEIGHTS]) + chunk.offset
         if chunk.owner in self._job.workers:
-            return self._places[chunk.owner][1] + chunk.offset
-        return self._places[chunk.owner][3] + state
-
-    def _started_by(self, core: Any) -> Any:
-        fields = {
-            "operation": lib.HBM_UPDATE,
-            "dtype": lib.HBM_FLOAT32,
-            "count": self._job.nbytes // ITEM,
-            "update": self._update,
-        }
-        if self._job.works:
-            fields |= {"send": _address(self.gradients), "recv": _address(self.weights)}
-        return ffi.gc(lib.hbm_new(core, ffi.new("hbm_call *", fields)), lib.hbm_drop)
+            return address(self._places[chunk.owner][_WEIGHTS]) + chunk.offset
+        return address(self._places[chunk.owner][_MASTERS]) + state
 
     def own(self, key: int, values: Floats) -> None:
         if self._masters.size:
@@ -133,52 +105,61 @@ class Shared:
 
     def begin(self, step: int, optimizer: Optimizer) -> None:
         how = {"code": getattr(lib, optimizer.code), "scale": self._job.scale}
-        self._update.optimizer = how | optimizer.coefficients(step)._asdict()
-        self._update.step = step
-        _in_flight.add(self)
-        self._check(lib.hbm_start(self._operation, 0))
+        self._step.optimizer = how | optimizer.coefficients(step)._asdict()
+        self._step.step = step
+        self._next, self._is_over = 0, False
+        self._update()
 
     def push(self, first: int, count: int) -> None:
-        self._check(lib.hbm_push(self._core.handle, self._update, first, count))
+        self._ready[self._job.rank].raise_to(self._step.step, first, count)
+        self._update()
 
     def is_done(self) -> bool:
-        status = lib.hbm_test(self._operation, 0)
-        self._check(status)
-        if status == lib.HBM_PENDING:
+        if self._is_over:
+            return True
+        if not self._update():
+            key, step = self._awaited(), self._step.step
+            for each in self._ready.values():
+                each.test(step, key)
             return False
-        _in_flight.discard(self)
+        if not all(each.test(self._step.step) for each in self._done):
+            return False
+        self._end()
         return True
 
     def finish(self) -> None:
-        status = lib.hbm_wait(self._operation, 0)
-        if status:
-            raise self._core.error(status)
-        _in_flight.discard(self)
+        step = self._step.step
+        while not self._update():
+            key = self._awaited()
+            for each in self._ready.values():
+                each.wait(step, key)
+        if not self._is_over:
+            for each in self._done:
+                each.wait(step)
+            self._end()
 
-    def _check(self, status: int) -> None:
-        if status not in (lib.HBM_OK, lib.HBM_PENDING):
-            raise self._core.error(status)
+    def _update(self) -> bool:
+        """Update the chunks of which all gradients are there; whether these are all."""
+        count = self._step.chunk_count
+        if self._is_over or self._next == count > 0:
+            return True
+        self._next = lib.ps_update(self._step, self._next)
+        if self._next < count:
+            return False
+        self._done[self._job.rank].raise_to(self._step.step)
+        return True
+
+    def _awaited(self) -> int:
+        """The key of which a gradient is missing."""
+        return int(self._step.chunks[self._next].key)
+
+    def _end(self) -> None:
+        lib.ps_pull(self._pulls, len(self._pulls), self._step.streaming)
+        self._is_over = True
 
     def abandon(self, why: str) -> None:
         """Do nothing: the communicator itself notifies the other ranks."""
 
     def close(self) -> None:
-        """Wait for all ranks, free what only steps need; the arrays stay until nobody uses them."""
+        """Wait for all ranks; the arrays stay until nobody uses them."""
         self._comm.Barrier()
-        _in_flight.discard(self)
-        self._closed.append(True)
-        self._operation = None
-
-
-def _exchanged(comm: Any, arena: Arena, arrays: tuple[Any, ...]) -> list[tuple[int, ...]]:
-    """The addresses of every rank's arrays in this process; collective."""
-    base = arena.ranks[comm.rank].arrays
-    found = []
-    for rank, places in enumerate(
-        comm.allgather([(_address(each) - base, each.nbytes) for each in arrays])
-    ):
-        room = arena.ranks[rank].array_bytes
-        if any(nbytes and not 0 <= at <= room - nbytes for at, nbytes in places):
-            raise HbmcommError(f"rank {rank} named memory that is not its own; free its job")
-        found.append(tuple(arena.ranks[rank].arrays + at for at, _ in places))
-    return found

@@ -13,9 +13,8 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from hbmcomm.errors import PeerError
-from hbmcomm.hierarchical.wire import Patience
-from hbmcomm.transports.native import Core, lib
+from hbmcomm import Communicator, Flags, PeerError
+from hbmcomm.training.together import Patience
 
 Bytes = NDArray[np.uint8]
 _MOST = 2**30  # bytes of one call of MPI
@@ -52,25 +51,35 @@ class SharedEnd:
     """An end in memory that both ranks map: there is nothing to move.
 
     Args:
-        core: Of the ranks that share memory.
-        other: The number of the rank at the other end, among these.
+        comm: Its ranks share memory.
+        other: The rank at the other end.
     """
 
     copies = False
 
-    def __init__(self, core: Core, other: int, memory: Bytes) -> None:
+    def __init__(self, comm: Communicator, other: int, memory: Bytes) -> None:
         self.memory = memory
-        self._core, self._other, self._address = core, other, memory.ctypes.data
+        self._comm, self._other = comm, other
+        self._flags: dict[int, Flags] = {}  # by offset; each has one writer
 
     def post(self, parts: tuple[slice, ...], flag: int, value: int) -> None:
-        status = lib.hbm_raise_flag(self._core.handle, self._address + flag, value)
-        if status:
-            raise self._core.error(status)
+        try:
+            flags = self._flags[flag]
+        except KeyError:
+            flags = self._made(flag, self._comm.rank)
+        flags.raise_to(value)
 
     def wait(self, flag: int, value: int) -> None:
-        status = lib.hbm_await_flag(self._core.handle, self._other, self._address + flag, value)
-        if status:
-            raise self._core.error(status)
+        try:
+            flags = self._flags[flag]
+        except KeyError:
+            flags = self._made(flag, self._other)
+        flags.wait(value)
+
+    def _made(self, flag: int, writer: int) -> Flags:
+        word = self.memory[flag : flag + 8].view(np.uint64)
+        self._flags[flag] = self._comm.flags(word, writer)
+        return self._flags[flag]
 
 
 class WindowEnd:

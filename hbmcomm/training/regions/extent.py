@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from hbmcomm.errors import PeerError
+from hbmcomm import PeerError
 
 _PAIR = 128  # bytes: CPUs fetch cache lines in pairs
 _HEAD = 2 * _PAIR

@@ -6,38 +6,69 @@ is found by trying, as transports find it. Only the place of an allocation goes 
 
 from __future__ import annotations
 
+import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm.communicator import Communicator
-from hbmcomm.errors import HbmcommError, PeerError
-from hbmcomm.hierarchical.watch import Watch
-from hbmcomm.memory.arena import MappedBytes
-from hbmcomm.training.endings import ClosedByAll, watch_over
+from hbmcomm import Communicator, HbmcommError, PeerError, SharedArray, Watch
 from hbmcomm.training.regions.ends import Bytes, End, SharedEnd, WindowEnd
 from hbmcomm.training.regions.extent import Extent, arrange
-from hbmcomm.training.regions.messages import Messages
 from hbmcomm.training.regions.region import Region, RemoteRegion
-from hbmcomm.transports.native import lib
-from hbmcomm.transports.transport import Neighbours
+from hbmcomm.training.together import ClosedByAll, Patience, keep_for_ever, leave
 
 _OFFER, _REPLY, _REPLIES = 0, 1, 1000  # tags
-_stranded: list[list[Bytes]] = []
-"""Memory of regions that were not closed together: other ranks may still write there."""
+_GRACE = 0.5  # seconds in which what a rank did before it left may still be seen
 
 
 class _Offer(NamedTuple):
     """One allocation, as its producer needs to know it."""
 
     capacities: dict[str, int]
-    place: int
-    """Where it is: an offset in the consumer's arena, or an address for MPI."""
+    place: SharedArray | int
+    """Where it is: the name of a shared array, or an address for MPI."""
     number: int
+
+
+class Messages:
+    """Messages on a communicator of their own.
+
+    Args:
+        comm: Only this object sends on it.
+        look: Raises PeerError where a rank is gone; called with the seconds of the wait.
+    """
+
+    def __init__(self, comm: MPI.Intracomm, look: Callable[[float], None]) -> None:
+        self._comm, self._look = comm, look
+
+    def send(self, value: Any, target: int, tag: int) -> None:
+        """Send a value that can be pickled."""
+        self._until(self._comm.isend(value, target, tag).Test)
+
+    def receive(self, source: int, tag: int) -> Any:
+        """The next value from a rank."""
+        self._until(lambda: self._comm.iprobe(source, tag))
+        return self._comm.recv(None, source, tag)
+
+    def meet(self) -> None:
+        """Wait until all ranks are here; collective."""
+        self._until(self._comm.Ibarrier().Test)
+
+    def _until(self, is_done: Callable[[], bool]) -> None:
+        patience = Patience(self._look)
+        while not is_done():
+            try:
+                patience.wait()
+            except PeerError:  # what a rank did before it left may only be seen now
+                end = time.monotonic() + _GRACE
+                while not is_done():
+                    if time.monotonic() > end:
+                        raise
+                return
 
 
 class Regions(ClosedByAll):
@@ -67,14 +98,11 @@ class Regions(ClosedByAll):
             )
         self._comm = comm.Dup()
         duplicate = MPI.Intracomm(self._comm)
-        self.messages = Messages(duplicate, self._look)
-        self._neighbours: Neighbours | None = self._comm._neighbours()
-        near = self._neighbours.ranks if self._neighbours else (comm.rank,)
-        self._window: MPI.Win | None = None
-        self._watch: Watch | None = None
-        if not duplicate.allreduce(len(near) == comm.size, MPI.LAND):
-            self._watch = watch_over(duplicate)
-            self._window = _opened_window(duplicate)
+        self._watch = Watch(self._comm)
+        self.messages = Messages(duplicate, self._watch.check)
+        near = len(self._comm.arena_ranks) == comm.size
+        everyone_is_near = duplicate.allreduce(near, MPI.LAND)
+        self._window = None if everyone_is_near else _opened_window(duplicate)
         self._allocated = 0
         self._memories: list[Bytes] = []
         self._keep = weakref.finalize(self, _strand, self._memories, self._watch)
@@ -99,19 +127,18 @@ class Regions(ClosedByAll):
                 raise ValueError(f"region {name!r} of {capacity} bytes: give it at least 1")
         extents, nbytes = arrange(capacities)
         memory = self._cleared(extents, nbytes)
-        address, number = memory.ctypes.data, self._allocated
+        number = self._allocated
         self._allocated += 1
         end: End
-        place = address
+        place: SharedArray | int
         if self._shares_memory(source):
-            near = self._near
-            place -= near.arena.ranks[near.ranks.index(self._comm.rank)].arrays
-            end = SharedEnd(near.core, near.ranks.index(source), memory)
+            place = self._comm.share(memory)
+            end = SharedEnd(self._comm, source, memory)
         else:
             place = self._attach(memory)
             reply = cache(partial(self.messages.receive, source, _REPLY + number % _REPLIES))
-            gone = partial(self._refuse_gone, source)
-            end = WindowEnd(self._far, source, memory, reply, self._look, gone)
+            gone = partial(self._watch.check_target, source)
+            end = WindowEnd(self._far, source, memory, reply, self._watch.check, gone)
         self.messages.send(_Offer(dict(capacities), place, number), source, _OFFER)
         return {name: Region(end, extent) for name, extent in extents.items()}
 
@@ -127,15 +154,14 @@ class Regions(ClosedByAll):
         offer: _Offer = self.messages.receive(target, _OFFER)
         extents, nbytes = arrange(offer.capacities)
         end: End
-        if self._shares_memory(target):
-            near = self._near
-            number = near.ranks.index(target)
-            memory = _mapped(near, number, offer.place, nbytes)
-            end = SharedEnd(near.core, number, memory)
+        if isinstance(offer.place, SharedArray):
+            memory = self._comm.attach(offer.place)
+            end = SharedEnd(self._comm, target, memory)
         else:
+            address = offer.place
             memory = self._cleared(extents, nbytes)
-            gone = partial(self._refuse_gone, target)
-            end = WindowEnd(self._far, target, memory, lambda: offer.place, self._look, gone)
+            gone = partial(self._watch.check_target, target)
+            end = WindowEnd(self._far, target, memory, lambda: address, self._watch.check, gone)
             self.messages.send(self._attach(memory), target, _REPLY + offer.number % _REPLIES)
         return {name: RemoteRegion(end, extent) for name, extent in extents.items()}
 
@@ -151,30 +177,13 @@ class Regions(ClosedByAll):
             if self._window is not None:
                 self._window.Unlock_all()
                 self._window.Free()
-            if self._watch is not None:
-                self._watch.close()
+            self._watch.close()
             self._memories.clear()
             self._comm.Free()
 
     def _abandon(self, error: BaseException) -> None:
-        if self._watch is not None:
-            self._watch.fail(str(error))
-        self._comm._abandon()
-
-    def _look(self, waited: float) -> None:
-        """Raise PeerError where a rank is gone."""
-        if self._watch is not None:
-            self._watch.look(waited)
-        if self._neighbours is not None:
-            core = self._neighbours.core
-            for number in range(len(self._neighbours.ranks)):
-                if status := lib.hbm_check_rank(core.handle, number):
-                    raise core.error(status)
-
-    def _refuse_gone(self, rank: int) -> None:
-        """Raise PeerError where a rank of another host is gone."""
-        if self._watch is not None:
-            self._watch.refuse_gone(rank)
+        self._watch.fail(str(error))
+        leave(self._comm, error)
 
     # ---- memory ----
 
@@ -193,12 +202,7 @@ class Regions(ClosedByAll):
             )
 
     def _shares_memory(self, rank: int) -> bool:
-        return self._neighbours is not None and rank in self._neighbours.ranks
-
-    @property
-    def _near(self) -> Neighbours:
-        assert self._neighbours is not None
-        return self._neighbours
+        return rank in self._comm.arena_ranks
 
     @property
     def _far(self) -> MPI.Win:
@@ -211,10 +215,9 @@ class Regions(ClosedByAll):
         return MPI.Get_address(memory)
 
 
-def _strand(memories: list[Bytes], watch: Watch | None) -> None:
-    _stranded.append(memories)
-    if watch is not None:  # before another rank waits in MPI for this one
-        watch.close()
+def _strand(memories: list[Bytes], watch: Watch) -> None:
+    keep_for_ever(memories)  # of regions that were not closed together: others may write there
+    watch.close()  # before another rank waits in MPI for this one
 
 
 def _opened_window(comm: MPI.Intracomm) -> MPI.Win:
@@ -227,10 +230,3 @@ def _opened_window(comm: MPI.Intracomm) -> MPI.Win:
         )
     window.Lock_all(MPI.MODE_NOCHECK)
     return window
-
-
-def _mapped(near: Neighbours, number: int, offset: int, nbytes: int) -> Bytes:
-    owner = near.arena.ranks[number]
-    if not 0 <= offset <= offset + nbytes <= owner.array_bytes:
-        raise PeerError(f"rank {near.ranks[number]} named memory that it does not share")
-    return np.asarray(MappedBytes(near.arena, owner.arrays + offset, nbytes))

@@ -123,37 +123,24 @@ def test_nothing_waits_once_the_last_user_has_gone() -> None:
     assert "memfd:hbmcomm" not in Path("/proc/self/maps").read_text()
 
 
-def test_what_peers_may_still_write_into_is_not_handed_out() -> None:
-    ranks = Cast(2)
-    arenas = ranks.arenas()
-    own, done = arenas[0], [False]
-    array = np.asarray(own.allocate(3 * MIB))
-    address = array.ctypes.data
-    own.quarantine([(address + MIB, MIB)], lambda: done[0])
-    own.quarantine([(address, 100), (1, 2)], lambda: done[0])
-    del array
-    later = np.asarray(own.allocate(3 * MIB))
-    assert abs(later.ctypes.data - address) >= 3 * MIB
-    done[0] = True
-    own.allocate(1)
-    assert np.asarray(own.allocate(2 * MIB)).ctypes.data == address
-    assert own.pool.heap.usage.parked == 0
-
-
-def test_without_a_test_a_quarantine_ends_when_all_have_left() -> None:
+def test_kept_memory_is_used_again_once_all_have_left() -> None:
     ranks = Cast(2)
     first, second = ranks.arenas(), ranks.arenas()
-    array = np.asarray(first[0].allocate(MIB))
-    control = first[0].ranks[0].control
-    first[0].quarantine([(array.ctypes.data, MIB), (control, 4096)])
+    array = np.asarray(first[0].allocate(3 * MIB))
     address = array.ctypes.data
+    for _ in range(2):
+        first[0].keep(address + MIB, MIB)
+    first[0].keep(address, 100)
+    first[0].keep(address, 0)
     del array
     first[0].retire()
-    assert np.asarray(second[0].allocate(MIB)).ctypes.data != address
+    later = np.asarray(second[0].allocate(3 * MIB))
+    assert abs(later.ctypes.data - address) >= 3 * MIB
     first[1].retire()
     second[0].allocate(1)
-    assert np.asarray(second[0].allocate(MIB)).ctypes.data == address
-    del first, second
+    assert np.asarray(second[0].allocate(2 * MIB)).ctypes.data == address
+    assert second[0].pool.heap.usage.parked == 0
+    del first, second, later
     gc.collect()
     assert "memfd:hbmcomm" not in Path("/proc/self/maps").read_text()
 

@@ -118,3 +118,9 @@ def test_a_mapping_on_several_nodes_is_dealt_out_to_the_last_byte(monkeypatch) -
     found = hbmcomm.placement(array)
     assert set(found) == {0, 4, 5}
     assert sum(found.values()) == 100_001
+
+
+def test_the_node_of_a_page_is_known_once_it_is_touched() -> None:
+    array = hbmcomm.full(10, 1.0, kind="regular")
+    assert hbmcomm.node_of(array) in (None, *hbmcomm.placement(array))
+    assert hbmcomm.node_of(np.empty(0)) is None

@@ -20,9 +20,14 @@ static int await_rank(member *me, int rank, uint64_t value)
     return hbm_await_flag(me->comm, rank, (uintptr_t)&place_of(me, rank)->flag, value);
 }
 
+static int test_rank(member *me, int rank, uint64_t value)
+{
+    return hbm_test_flag(me->comm, rank, (uintptr_t)&place_of(me, rank)->flag, value);
+}
+
 static int raise_own(member *me, uint64_t value)
 {
-    return hbm_raise_flag(me->comm, (uintptr_t)&place_of(me, me->rank)->flag, value);
+    return hbm_raise_flags(me->comm, (uintptr_t)&place_of(me, me->rank)->flag, 1, value);
 }
 
 /* Rank r writes after rank r - 1 has written, and rank 0 after the last one has read. */
@@ -69,7 +74,8 @@ static void body_refused(member *me)
 {
     CHECK(hbm_await_flag(me->comm, me->g.size, 0, 1) == HBM_UNREADABLE, "there is no such rank");
     CHECK(hbm_await_flag(NULL, 0, 0, 1) == HBM_UNREADABLE
-              && hbm_raise_flag(NULL, 0, 1) == HBM_UNREADABLE, "NULL is a communicator");
+              && hbm_test_flag(NULL, 0, 0, 1) == HBM_UNREADABLE
+              && hbm_raise_flags(NULL, 0, 1, 1) == HBM_UNREADABLE, "NULL is a communicator");
     if (me->rank == 0) {
         CHECK(raise_own(me, 1) == HBM_OK, "the flag was not raised");
         CHECK(hbm_check_rank(me->comm, 1) == HBM_OK, "a rank that is there was missed");
@@ -83,7 +89,11 @@ static void body_refused(member *me)
     CHECK(await_rank(me, 0, 2) == HBM_INTERRUPTED, "a signal did not end the wait");
     hbm_on_wait(NULL);
     CHECK(await_rank(me, 0, 1) == HBM_OK, "an interrupted wait ended the communicator");
+    CHECK(test_rank(me, 0, 1) == HBM_OK && test_rank(me, 0, 2) == HBM_PENDING
+              && hbm_test_flag(me->comm, 2, 0, 1) == HBM_UNREADABLE, "a test has another result than a wait");
     CHECK(await_rank(me, 0, 2) == HBM_CLOSED, "a wait for a rank that left goes on");
+    CHECK(test_rank(me, 0, 2) == HBM_CLOSED && test_rank(me, 0, 1) == HBM_OK,
+          "a test after a rank left has another result than a wait");
     CHECK(hbm_check_rank(me->comm, 0) == HBM_CLOSED, "a rank that left is taken to be there");
     CHECK(await_rank(me, 0, 1) == HBM_OK, "a flag raised before its writer left is lost");
 }

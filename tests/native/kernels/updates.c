@@ -1,7 +1,7 @@
 /* Steps of a parameter server: threads are workers and owners, and every worker computes the
    weights serially as well. Both must have the same bits. */
 #include "core_test.h"
-#include "kernels/optimizers.h"
+#include "update.h"
 
 #include <math.h>
 
@@ -12,16 +12,16 @@
 #define STEPS 4
 #define LENGTHS 70                   /* floats: several vectors and a remainder */
 
-enum { GRADIENTS, WEIGHTS, READY, FIRST, SECOND, SUMS };
+enum { GRADIENTS, WEIGHTS, READY, DONE, FIRST, SECOND, SUMS };
 enum { WRITTEN, PULLED, SHARED };    /* how workers get their weights */
 
 typedef struct {
     int owners;                      /* ranks that own chunks and are no workers; 0: all are both */
     int delivery, separate;
     uint64_t keys, chunk_count, floats;
-    hbm_chunk chunks[MOST_CHUNKS];
+    ps_chunk chunks[MOST_CHUNKS];
     int owner[MOST_CHUNKS];
-    hbm_optimizer optimizer;
+    ps_optimizer optimizer;
 } job;
 
 typedef struct {
@@ -30,27 +30,27 @@ typedef struct {
 
 static float fraction(uint64_t value) { return (float)(mixed(value) >> 40) / 8388608.0f - 1.0f; }
 
-static hbm_optimizer draw_optimizer(dice *d)
+static ps_optimizer draw_optimizer(dice *d)
 {
-    return (hbm_optimizer){.code = (int32_t)roll(d, HBM_OPTIMIZERS),
+    return (ps_optimizer){.code = (int32_t)roll(d, PS_OPTIMIZERS),
                            .scale = 1.0f / 3, .rate = 0.1f, .keep = roll(d, 2) ? 1.0f : 0.999f,
                            .decay1 = 0.9f, .rest1 = 0.1f, .decay2 = 0.99f, .rest2 = 0.01f,
                            .root = 1.5f, .epsilon = 1e-8f};
 }
 
 /* One weight, by the formulas of the optimisers. */
-static void advance_one(const hbm_optimizer *h, float sum, float *w, float *m, float *v)
+static void advance_one(const ps_optimizer *h, float sum, float *w, float *m, float *v)
 {
     float g = sum * h->scale;
     switch (h->code) {
-    case HBM_SGD:
+    case PS_SGD:
         *w = *w - h->rate * g;
         break;
-    case HBM_MOMENTUM:
+    case PS_MOMENTUM:
         *m = h->decay1 * *m + g;
         *w = *w - h->rate * *m;
         break;
-    case HBM_NESTEROV:
+    case PS_NESTEROV:
         *m = h->decay1 * *m + g;
         *w = *w - h->rate * (g + h->decay1 * *m);
         break;
@@ -66,7 +66,7 @@ static void advance_one(const hbm_optimizer *h, float sum, float *w, float *m, f
 static void check_kernel(dice *d, uint64_t n, uint64_t shift, int pair)
 {
     float a[LENGTHS + 8], b[LENGTHS + 8], found[3][LENGTHS + 8], expected[3][LENGTHS + 8];
-    hbm_optimizer h = draw_optimizer(d);
+    ps_optimizer h = draw_optimizer(d);
     for (uint64_t i = 0; i < LENGTHS + 8; i++) {
         a[i] = fraction(d->state++);
         b[i] = fraction(d->state++);
@@ -76,8 +76,9 @@ static void check_kernel(dice *d, uint64_t n, uint64_t shift, int pair)
     for (uint64_t i = shift; i < shift + n; i++)
         advance_one(&h, pair ? a[i] + b[i] : a[i], &expected[0][i], &expected[1][i],
                     &expected[2][i]);
-    hbm_optimize_sum(&h, a + shift, pair ? b + shift : NULL, found[0] + shift, found[1] + shift,
-                     found[2] + shift, n);
+    const void *gradients[] = {a + shift, b + shift};
+    ps_optimize(&h, gradients, pair ? 2 : 1, NULL, found[0] + shift, found[1] + shift,
+                found[2] + shift, n);
     CHECK(!memcmp(found, expected, sizeof found), "optimiser %d of %llu floats from %llu", h.code,
           (unsigned long long)n, (unsigned long long)shift);
 }
@@ -105,7 +106,7 @@ static job draw_job(dice *d, int size)
             bytes = left < most ? left : most;
             int owner = (int)roll(d, (uint64_t)(j.owners ? j.owners : size));
             j.owner[j.chunk_count] = owner;
-            j.chunks[j.chunk_count++] = (hbm_chunk){key, at, bytes, states[owner], 0};
+            j.chunks[j.chunk_count++] = (ps_chunk){key, at, bytes, states[owner], 0};
             states[owner] += (bytes + LINE - 1) / LINE * LINE;
             at += (bytes + LINE - 1) / LINE * LINE;
         }
@@ -120,6 +121,8 @@ static uintptr_t area(const member *me, int rank, int which)
     return (uintptr_t)me->comm->peers[rank].arrays + (uint64_t)which * AREA;
 }
 
+static int works(const member *me, const job *j) { return me->rank >= j->owners; }
+
 /* Where an owner reads and updates the weights. */
 static uintptr_t master_of(const member *me, const job *j, int owner)
 {
@@ -128,38 +131,35 @@ static uintptr_t master_of(const member *me, const job *j, int owner)
 }
 
 typedef struct {
-    hbm_update update;
-    hbm_worker workers[MOST_RANKS];
-    hbm_chunk chunks[MOST_CHUNKS];
-    hbm_copied pulls[MOST_CHUNKS];
+    ps_step step;
+    ps_worker workers[MOST_RANKS];
+    ps_chunk chunks[MOST_CHUNKS];
+    ps_copy pulls[MOST_CHUNKS];
+    uint64_t pull_count;
 } part;
 
 static void describe_part(const member *me, const job *j, part *p)
 {
-    p->update = (hbm_update){.optimizer = j->optimizer, .workers = p->workers,
-                             .chunks = p->chunks, .pulls = p->pulls, .separate = j->separate,
-                             .first = area(me, me->rank, FIRST),
-                             .second = area(me, me->rank, SECOND),
-                             .sums = area(me, me->rank, SUMS)};
-    hbm_update *u = &p->update;
-    int works = me->rank >= j->owners;
+    p->step = (ps_step){.optimizer = j->optimizer, .workers = p->workers, .chunks = p->chunks,
+                        .separate = j->separate, .streaming = (int)(j->floats & 1),
+                        .first = area(me, me->rank, FIRST), .second = area(me, me->rank, SECOND),
+                        .sums = area(me, me->rank, SUMS)};
+    ps_step *s = &p->step;
     for (int r = j->owners; r < me->g.size; r++)
-        p->workers[u->worker_count++] = (hbm_worker){
-            r, area(me, r, GRADIENTS),
+        p->workers[s->worker_count++] = (ps_worker){
+            area(me, r, GRADIENTS),
             j->delivery == WRITTEN && r != me->rank ? area(me, r, WEIGHTS) : 0,
             area(me, r, READY)};
     for (uint64_t i = 0; i < j->chunk_count; i++) {
-        const hbm_chunk *c = &j->chunks[i];
+        const ps_chunk *c = &j->chunks[i];
         if (j->owner[i] == me->rank) {
-            p->chunks[u->chunk_count] = *c;
-            p->chunks[u->chunk_count++].master = master_of(me, j, me->rank) + c->offset;
-        } else if (works && j->delivery == PULLED)
-            p->pulls[u->pull_count++] = (hbm_copied){master_of(me, j, j->owner[i]) + c->offset,
-                                                     area(me, me->rank, WEIGHTS) + c->offset,
-                                                     c->bytes};
+            p->chunks[s->chunk_count] = *c;
+            p->chunks[s->chunk_count++].master = master_of(me, j, me->rank) + c->offset;
+        } else if (works(me, j) && j->delivery == PULLED)
+            p->pulls[p->pull_count++] = (ps_copy){master_of(me, j, j->owner[i]) + c->offset,
+                                                  area(me, me->rank, WEIGHTS) + c->offset,
+                                                  c->bytes};
     }
-    u->ready = works ? area(me, me->rank, READY) : 0;
-    u->keys = works ? j->keys : 0;
 }
 
 static float gradient(uint64_t step, int rank, uint64_t i)
@@ -189,20 +189,39 @@ static void advance_serially(const member *me, const job *j, model *m, uint64_t 
         }
 }
 
-static void one_step(const member *me, const job *j, hbm_operation *o, hbm_update *u, int overlap)
+static void raise_flags(const member *me, int which, uint64_t first, uint64_t count, uint64_t step)
 {
-    u->step++;
-    CHECK(!overlap || hbm_start(o, 0) <= HBM_PENDING, "the step did not begin");
-    for (uint64_t key = u->keys; key--;) {
-        compute_gradients(me, j, key, u->step);
-        if (overlap)
-            CHECK(hbm_push(me->comm, u, key, 1) == HBM_OK, "a push failed");
+    uintptr_t flags = area(me, me->rank, which) + first * sizeof(uint64_t);
+    CHECK(hbm_raise_flags(me->comm, flags, count, step) == HBM_OK, "flags were not raised");
+}
+
+static void await_flag(const member *me, int rank, int which, uint64_t number, uint64_t step)
+{
+    uintptr_t flag = area(me, rank, which) + number * sizeof(uint64_t);
+    CHECK(hbm_await_flag(me->comm, rank, flag, step) == HBM_OK, "flag of rank %d failed", rank);
+}
+
+static void one_step(const member *me, const job *j, part *p, int overlap)
+{
+    ps_step *s = &p->step;
+    uint64_t next = 0;
+    s->step++;
+    for (uint64_t key = works(me, j) ? j->keys : 0; key--;) {
+        compute_gradients(me, j, key, s->step);
+        if (overlap) {
+            raise_flags(me, READY, key, 1, s->step);
+            next = ps_update(s, next);
+        }
     }
-    if (!overlap) {
-        CHECK(hbm_push(me->comm, u, 0, u->keys) == HBM_OK, "the push failed");
-        CHECK(hbm_start(o, 0) <= HBM_PENDING, "the step did not begin");
-    }
-    CHECK(hbm_wait(o, 0) == HBM_OK, "the step failed");
+    if (!overlap && works(me, j))
+        raise_flags(me, READY, 0, j->keys, s->step);
+    while ((next = ps_update(s, next)) < s->chunk_count)
+        for (int r = j->owners; r < me->g.size; r++)
+            await_flag(me, r, READY, s->chunks[next].key, s->step);
+    raise_flags(me, DONE, 0, 1, s->step);
+    for (int r = 0; r < me->g.size; r++)
+        await_flag(me, r, DONE, 0, s->step);
+    ps_pull(p->pulls, p->pull_count, s->streaming);
 }
 
 static void body_updates(member *me)
@@ -216,27 +235,16 @@ static void body_updates(member *me)
     describe_part(me, j, p);
     hbm_call barrier = {.operation = HBM_BARRIER};
     CHECK(hbm_run(me->comm, &barrier) == HBM_OK, "the barrier failed");
-    hbm_call call = {.operation = HBM_UPDATE, .dtype = HBM_FLOAT32, .count = j->floats,
-                     .send = p->update.ready ? area(me, me->rank, GRADIENTS) : 0,
-                     .recv = p->update.ready ? area(me, me->rank, WEIGHTS) : 0,
-                     .update = &p->update};
-    hbm_operation *o = hbm_new(me->comm, &call);
     for (uint64_t step = 1; step <= STEPS; step++) {
-        one_step(me, j, o, &p->update, (int)(mixed(step ^ j->floats) & 1));
+        one_step(me, j, p, (int)(mixed(step ^ j->floats) & 1));
         advance_serially(me, j, &m, step);
         int at = j->delivery == SHARED ? me->g.size - 1 : me->rank;
-        CHECK(!p->update.keys
+        CHECK(!works(me, j)
                   || !memcmp((void *)area(me, at, WEIGHTS), m.weights, j->floats * sizeof(float)),
               "rank %d of %d, step %d: other weights than the serial optimiser", me->rank,
               me->g.size, (int)step);
     }
     CHECK(hbm_run(me->comm, &barrier) == HBM_OK, "the barrier failed");
-    hbm_close(me->comm);
-    p->update.step++;
-    CHECK(hbm_push(me->comm, &p->update, 0, p->update.keys) == HBM_CLOSED, "a push after a close");
-    for (uint64_t key = 0; key < p->update.keys; key++)
-        CHECK(((uint64_t *)p->update.ready)[key] < p->update.step, "a store after a close");
-    hbm_drop(o);
     free(memory);
     free(p);
 }

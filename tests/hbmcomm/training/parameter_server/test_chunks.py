@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hbmcomm.training.networks import gradients
-from hbmcomm.training.parameter_server.chunks import LINE, cut, laid_out, owned, shares
-from hbmcomm.training.parameter_server.job import Job
+from hbmcomm.training.parameter_server.job import LINE, Job, cut, laid_out, owned, shares
 from hbmcomm.training.parameter_server.messages import LEAST_BYTES, in_turns, pieces
 
 LENGTHS = st.lists(st.integers(0, 10_000), min_size=1, max_size=20)

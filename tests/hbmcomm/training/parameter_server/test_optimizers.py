@@ -1,4 +1,4 @@
-"""Serial optimisers follow their formulas, and the core's kernels have their bits."""
+"""Serial optimisers follow their formulas, and the kernels in C have their bits."""
 
 from typing import Any
 
@@ -9,19 +9,20 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hbmcomm.training.parameter_server import SGD, Adam, AdamW, Momentum, Nesterov, Optimizer
-from hbmcomm.transports.native import ffi, lib
+from hbmcomm.training.parameter_server.kernels import ffi, lib, pointers
 
 OPTIMIZERS = [SGD(0.1), Momentum(0.1, 0.8), Nesterov(0.1, 0.8), Adam(0.1), AdamW(0.1, decay=0.2)]
 VALUES = st.floats(-1e3, 1e3, width=32)
 
 
 def kernel(optimizer: Optimizer, step: int, scale: float, arrays: list[Any]) -> None:
-    """One step by the core, in place, of a gradient, weights and state."""
+    """One step in C, in place, of a gradient, weights and state."""
     how = {"code": getattr(lib, optimizer.code), "scale": scale}
     how |= optimizer.coefficients(step)._asdict()
-    places = [ffi.cast("float *", each.ctypes.data) for each in arrays]
-    places += [ffi.NULL] * (4 - len(places))
-    lib.hbm_optimize(ffi.new("hbm_optimizer *", how), *places, arrays[0].size)
+    gradient, weights, first, second = [*pointers(arrays), ffi.NULL, ffi.NULL][:4]
+    how = ffi.new("ps_optimizer *", how)
+    gradients = ffi.new("void *[]", [gradient])
+    lib.ps_optimize(how, gradients, 1, ffi.NULL, weights, first, second, arrays[0].size)
 
 
 @given(
