@@ -3,6 +3,7 @@
 from invoke.exceptions import Exit
 
 from commands.flags import check_choice
+from experiments.console.output import print_text
 from experiments.console.stages import Stages
 from experiments.emulation import description, guest_command
 from experiments.model.environment import MPIS
@@ -32,7 +33,7 @@ def vm(machine: str, check: bool, line: str, mpi: str, base: str, yes: bool) -> 
         if differences:
             print(guest_command.to_table(differences), end="")
             raise ExperimentsError(f"{described.name} is not what its description says")
-        print(f"{described.name} is what its description says")
+        print_text(f"{described.name} is what its description says")
         return
     code = (
         guest_command.run(machine, line, mpi, base, stages)

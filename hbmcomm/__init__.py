@@ -79,11 +79,11 @@ __all__ = [
 
 
 _WITH_MPI = {
-    "Communicator": "hbmcomm.communicator",
-    "Flags": "hbmcomm.sharing",
-    "Plan": "hbmcomm.transports.plans",
-    "SharedArray": "hbmcomm.sharing",
-    "Watch": "hbmcomm.watching",
+    "Communicator": "communicator",
+    "Flags": "sharing",
+    "Plan": "transports.plans",
+    "SharedArray": "sharing",
+    "Watch": "watching",
 }
 
 
@@ -98,7 +98,7 @@ def _late(name: str) -> object:
     for sources that are on the path without one.
     """
     if name in _WITH_MPI:
-        found: object = getattr(importlib.import_module(_WITH_MPI[name]), name)
+        found: object = getattr(importlib.import_module(f"{__name__}.{_WITH_MPI[name]}"), name)
         return found
     if name == "__version__":
         from importlib import metadata

@@ -27,12 +27,13 @@ from hbmcomm.hierarchical.wire import Wire
 from hbmcomm.memory import consensus
 from hbmcomm.memory.arena_creation import create_arena
 from hbmcomm.memory.kinds import resolve
-from hbmcomm.transports import mpi_progress, native
+from hbmcomm.transports import mpi_progress
 from hbmcomm.transports.arguments import Operands
 from hbmcomm.transports.call import with_copied_input
 from hbmcomm.transports.direct import Direct
 from hbmcomm.transports.native import FOREIGN_NUMBERS, OPERATIONS, ffi, lib, setting
 from hbmcomm.transports.opening import open_core, open_on_all
+from hbmcomm.transports.operand import register
 from hbmcomm.transports.persistent import Persistent
 from hbmcomm.transports.plans import FREED, Plan
 from hbmcomm.transports.transport import Neighbours
@@ -57,7 +58,7 @@ class Hierarchical(Direct):
 
     def _begin(self) -> None:
         mpi_progress.join()
-        native.register()
+        register()
         own, rank = MPI.Intracomm(self), self.rank
         hosts = find_hosts(own.allgather, rank)
         if len(self._options.transports) > 1 and len(hosts) in (1, self.size):

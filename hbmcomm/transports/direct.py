@@ -22,7 +22,7 @@ from hbmcomm.memory import arrays, dax_arena
 from hbmcomm.memory.arena import Arena
 from hbmcomm.memory.arena_creation import create_arena
 from hbmcomm.memory.kinds import Kind, resolve
-from hbmcomm.transports import mpi_progress, native
+from hbmcomm.transports import mpi_progress
 from hbmcomm.transports.arguments import READ, Operands, Unequal, Unserved
 from hbmcomm.transports.call import Call, build_call, with_copied_input
 from hbmcomm.transports.message import Unreadable
@@ -36,6 +36,7 @@ from hbmcomm.transports.native import (
     lib,
 )
 from hbmcomm.transports.opening import open_core
+from hbmcomm.transports.operand import register
 from hbmcomm.transports.plans import FREED, DirectPlan, Plan
 from hbmcomm.transports.requests import Request
 from hbmcomm.transports.transport import Neighbours, Transport
@@ -69,7 +70,7 @@ class DirectBase(Transport):
 
     def _begin(self) -> None:
         mpi_progress.join()
-        native.register()
+        register()
         create = partial(create_arena, kind=partial(resolve, self.kind, self.nodes))
         if self.device is not None:
             create = partial(dax_arena.create_arena, path=self.device)

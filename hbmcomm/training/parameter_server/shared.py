@@ -82,7 +82,8 @@ class Shared:
                     state += chunk.nbytes
         self._pulls = ffi.new("ps_copy[]", pulls)
         self._kept = [ffi.new("ps_worker[]", workers), ffi.new("ps_chunk[]", chunks)]
-        step.workers, step.chunks = self._kept
+        self._kept.append(ffi.new("const void *[]", len(workers)))
+        step.workers, step.chunks, step.gradients = self._kept
         step.worker_count, step.chunk_count = len(workers), len(chunks)
         step.separate, step.sums = not design.fused, address(self._sums)
         step.first, step.second = [*map(address, self._states), 0, 0][:2]

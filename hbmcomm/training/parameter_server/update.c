@@ -123,7 +123,7 @@ static void update_separately(const ps_step *s, uint64_t number, const void *con
 
 uint64_t ps_update(const ps_step *s, uint64_t from)
 {
-    const void *gradients[s->worker_count];
+    const void **gradients = s->gradients;
     for (; from < s->chunk_count && is_complete(s, s->chunks[from].key); from++) {
         find_gradients(s, &s->chunks[from], gradients);
         if (s->separate)

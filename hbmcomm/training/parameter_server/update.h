@@ -35,6 +35,7 @@ typedef struct {
     ps_optimizer optimizer;
     const ps_worker *workers; /* in the order in which their gradients are added */
     uint64_t worker_count;
+    const void **gradients;   /* room for the address of a chunk in each worker's gradients */
     const ps_chunk *chunks;   /* that this rank owns, in the order of its work */
     uint64_t chunk_count;
     uintptr_t first, second;  /* the state of the optimiser, from ps_chunk.state on; 0: none */

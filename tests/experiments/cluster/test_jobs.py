@@ -10,6 +10,7 @@ import pytest
 from experiments.cluster import jobs
 from experiments.cluster.jobs import Job, limit, script
 from experiments.cluster.sites import Site
+from experiments.model.environment import EnvironmentId
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Launches
 
@@ -109,11 +110,16 @@ def test_a_job_is_known_by_its_variables(
     assert jobs.held(variables) == wanted
 
 
+def nodes(count: int, **more: Any) -> Launches:
+    """A campaign on so many nodes of an allocation."""
+    return Launches(environments=(EnvironmentId("slurm"),), ranks=(count,), nodes=count, **more)
+
+
 @pytest.mark.parametrize(
     ("variables", "asked", "message"),
     [
-        ({}, Launches(nodes=2), "runs in no allocation"),
-        (OF_TWO, Launches(nodes=4), "job 7 has 2: ask for as many with"),
+        ({}, nodes(2), "runs in no allocation"),
+        (OF_TWO, nodes(4), "job 7 has 2: ask for as many with"),
         ({"PBS_JOBID": "7"}, Launches(), "no srun: pass --launcher mpiexec"),
     ],
 )
@@ -125,5 +131,5 @@ def test_a_campaign_that_does_not_fit_is_refused(
 
 
 def test_a_campaign_that_fits_is_not() -> None:
-    jobs.check_allocation(OF_TWO, Launches(nodes=2))
-    jobs.check_allocation({"PBS_JOBID": "7"}, Launches(nodes=2, launcher="mpiexec"))
+    jobs.check_allocation(OF_TWO, nodes(2))
+    jobs.check_allocation({"PBS_JOBID": "7"}, nodes(2, launcher="mpiexec"))

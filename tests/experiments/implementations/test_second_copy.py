@@ -127,7 +127,7 @@ def test_the_library_has_two_compiled_cores_then(mpirun: Start, tmp_path: Path) 
         assert theirs.__file__.startswith({str(tmp_path)!r}) and not ours.__file__.startswith(
             {str(tmp_path)!r})
         assert ours.lib is native.lib
-        assert native.lib is not sys.modules["hbmcomm_copy.collectives.core.native"].lib
+        assert native.lib is not sys.modules["hbmcomm_copy.transports.native"].lib
         assert not issubclass(copy.Communicator, hbmcomm.Communicator)
         print("two")
     """

@@ -25,9 +25,10 @@ DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()
 @pytest.fixture
 def project(tmp_path):
     """A project of the same shape, small enough to build often."""
-    for package in ("hbmcomm", "hbmcomm/_native"):
-        (tmp_path / package).mkdir()
+    for package in ("hbmcomm", "hbmcomm/_native", "hbmcomm/training/parameter_server"):
+        (tmp_path / package).mkdir(parents=True)
         (tmp_path / package / "__init__.py").write_text("")
+    (tmp_path / "hbmcomm/training/parameter_server/update.h").write_text("")
     native = tmp_path / "hbmcomm" / "_native"
     shutil.copy(ROOT / "hbmcomm" / "_native" / "build.py", native)
     (native / "interface.h").write_text("int answer(void);\n")

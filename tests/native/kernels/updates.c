@@ -133,6 +133,7 @@ static uintptr_t master_of(const member *me, const job *j, int owner)
 typedef struct {
     ps_step step;
     ps_worker workers[MOST_RANKS];
+    const void *gradients[MOST_RANKS];
     ps_chunk chunks[MOST_CHUNKS];
     ps_copy pulls[MOST_CHUNKS];
     uint64_t pull_count;
@@ -140,7 +141,8 @@ typedef struct {
 
 static void describe_part(const member *me, const job *j, part *p)
 {
-    p->step = (ps_step){.optimizer = j->optimizer, .workers = p->workers, .chunks = p->chunks,
+    p->step = (ps_step){.optimizer = j->optimizer, .workers = p->workers,
+                        .gradients = p->gradients, .chunks = p->chunks,
                         .separate = j->separate, .streaming = (int)(j->floats & 1),
                         .first = area(me, me->rank, FIRST), .second = area(me, me->rank, SECOND),
                         .sums = area(me, me->rank, SUMS)};
