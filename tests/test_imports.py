@@ -196,7 +196,7 @@ def test_what_shows_a_stored_campaign_starts_no_program() -> None:
         if module.startswith(("experiments.analysis", "experiments.results", "plots"))
         if module != "plots.site"
     ]
-    assert len(readers) > 60
+    assert len(readers) > 70
     found = {module for module in readers if _packages(modules()[module]) & starting}
     starters = {"experiments.processes.executables"}
     assert found | {module for module in readers if imports()[module] & starters} == set()
