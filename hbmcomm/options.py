@@ -134,11 +134,11 @@ def run_on_all(comm: MPI.Comm, act: Callable[[], T]) -> T:
     except Exception as error:  # such as a file of sysfs that cannot be read
         problem = HbmcommError(_described(error))
         problem.__cause__ = error
-    for rank, each in enumerate(comm.allgather(problem)):
-        if each is not None:
-            raise type(each)(f"rank {rank}: {each}") from problem
-    found: T = result
-    return found
+    for rank, failure in enumerate(comm.allgather(problem)):
+        if failure is not None:
+            raise type(failure)(f"rank {rank}: {failure}") from problem
+    value: T = result
+    return value
 
 
 class BeginFailure(NamedTuple):

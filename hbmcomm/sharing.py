@@ -100,8 +100,8 @@ class Sharing(Transport):
     def arena_ranks(self) -> tuple[int, ...]:
         """The ranks whose arrays this one can attach, itself included: with transport direct all
         ranks, with hierarchical those of its host, else itself alone."""
-        found = self._neighbours()
-        return (self.rank,) if found is None else found.ranks
+        near = self._neighbours()
+        return (self.rank,) if near is None else near.ranks
 
     def share(self, array: Array) -> SharedArray:
         """Name an array of this rank, so that other ranks can attach it; not collective.
@@ -173,7 +173,7 @@ class Sharing(Transport):
         """
         near = self._sharers()
         address = _memory_of(counters)
-        is_shared = any(_holds(each, address, counters.nbytes) for each in near.arena.ranks)
+        is_shared = any(_holds(memory, address, counters.nbytes) for memory in near.arena.ranks)
         if counters.dtype != np.uint64 or address % _WORD or not is_shared:
             raise ValueError(
                 f"flags: found {counters.dtype} at {address:#x}; give uint64 in memory that ranks "
@@ -183,9 +183,9 @@ class Sharing(Transport):
         return Flags(self, near.core, self._number_of(near, rank), counters)
 
     def _sharers(self) -> Neighbours:
-        found = self._neighbours()
-        if found is not None:
-            return found
+        near = self._neighbours()
+        if near is not None:
+            return near
         if self == MPI.COMM_NULL:
             raise MPI.Exception(MPI.ERR_COMM)
         raise self._reported(

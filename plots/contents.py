@@ -41,7 +41,7 @@ TIMED = (
     baselines.FIGURE,
 )
 COSTS = (chain.FIGURE, container.FIGURE, drift.FIGURE)
-TOPICS = [each.name for each in (*TIMED, placement_map.FIGURE, *COSTS)]
+TOPICS = [figure.name for figure in (*TIMED, placement_map.FIGURE, *COSTS)]
 
 ANSWERING = (
     *(speedup, chain, container),
@@ -96,20 +96,20 @@ def drawings(
         if is_bench(campaign):
             return bench.draw(campaign)
         drawn = [
-            each
+            item
             for figure in (*order, *COSTS)
             if figure.name in topics
-            for each in figure(campaign)
+            for item in figure(campaign)
         ]
     if not warning:
         return drawn
     return [
         replace(
-            each, caption=f"{warning} {each.caption}", description=f"{warning} {each.description}"
+            item, caption=f"{warning} {item.caption}", description=f"{warning} {item.description}"
         )
-        if isinstance(each, Drawing)
-        else each
-        for each in drawn
+        if isinstance(item, Drawing)
+        else item
+        for item in drawn
     ]
 
 
@@ -121,10 +121,10 @@ def answers(campaign: Campaign) -> list[Answer]:
     if is_bench(campaign):
         return bench.answers(campaign)
     if campaign.machine:
-        missing = (absent(f"What of {each}?", each, campaign) for each in campaign.unmeasured)
+        missing = (absent(f"What of {level}?", level, campaign) for level in campaign.unmeasured)
         return [*placement_map.answers(campaign), _no_time(campaign), *missing]
     every = [answer for figure in ANSWERING for answer in figure.answers(campaign)]
-    return sorted(every, key=lambda each: each.sentence.startswith("Not measured"))
+    return sorted(every, key=lambda answer: answer.sentence.startswith("Not measured"))
 
 
 def _no_time(campaign: Campaign) -> Answer:

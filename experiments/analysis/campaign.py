@@ -120,7 +120,7 @@ class Campaign:
         lacking = {name: why for name, why in missing if name not in present}
         for column, wanted in asked.items():
             measured = set(self.cells[column])
-            for level in (each for each in wanted if each not in measured):
+            for level in (level for level in wanted if level not in measured):
                 lacking.setdefault(level, reasons.get(level, UNFINISHED))
         few = [ranks for ranks in launches.ranks if ranks not in set(self.cells["ranks"])]
         return lacking | {f"{ranks} ranks": UNFINISHED for ranks in few}
@@ -214,7 +214,7 @@ class Campaign:
     def transports(self) -> pd.DataFrame:
         """Each other transport over `ours`."""
         others = levels(self._own, "transport")
-        return self.beside(self.ours, (each for each in others if each != self.ours))
+        return self.beside(self.ours, (name for name in others if name != self.ours))
 
     @cached_property
     def systems(self) -> pd.DataFrame:
@@ -256,16 +256,16 @@ class Campaign:
         """What each step from the host to a container costs (columns `step`, `above`, `below`; see
         container_steps.py), by size."""
         return self._judged(
-            self._over(each.above, each.below).assign(**vars(each))
-            for each in steps_of(set(self.cells["arm"]))
+            self._over(step.above, step.below).assign(**vars(step))
+            for step in steps_of(set(self.cells["arm"]))
         )
 
     @cached_property
     def whole_steps(self) -> pd.DataFrame:
         """The steps for all sizes, as `groups`."""
         frames = (
-            self._grouped(each.above, each.below).assign(**vars(each))
-            for each in steps_of(set(self.cells["arm"]))
+            self._grouped(step.above, step.below).assign(**vars(step))
+            for step in steps_of(set(self.cells["arm"]))
         )
         return _with_widest(self._judged(frames), self.steps)
 

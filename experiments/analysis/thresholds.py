@@ -101,7 +101,9 @@ class Tuned:
     def exports(self) -> list[str]:
         """Shell lines that put the proposal into force."""
         return [
-            f"export {each.variable}={each.proposed}" for each in self.proposals if each.changes
+            f"export {proposal.variable}={proposal.proposed}"
+            for proposal in self.proposals
+            if proposal.changes
         ]
 
 
@@ -125,8 +127,10 @@ def tuned(campaign: Campaign) -> Tuned:
     launches = times(campaign.cells)
     try:
         strays = noise(trials, launches)
-        ratios = {each.variable: compared(each, launches) for each in trials if each.cells}
-        proposals = tuple(propose(each, ratios.get(each.variable, ()), strays) for each in trials)
+        ratios = {trial.variable: compared(trial, launches) for trial in trials if trial.cells}
+        proposals = tuple(
+            propose(trial, ratios.get(trial.variable, ()), strays) for trial in trials
+        )
     except (LookupError, ValueError) as error:
         raise ResultsError(
             f"the launches of {campaign.folder} lack what was asked of them ({error!r}); measure "
@@ -141,27 +145,27 @@ def _notes(campaign: Campaign, trials: Iterable[Trial], noise: float) -> Iterato
         yield f"{len(campaign.launches)} of {planned} planned launches are finished"
     if noise > NOISY:
         yield "something else runs on these CPUs: on a quiet machine smaller gains show"
-    changed = [f"{each.variable}={each.now}" for each in trials if each.now != each.default]
+    changed = [f"{trial.variable}={trial.now}" for trial in trials if trial.now != trial.default]
     if changed:
         yield f"proposals begin from this environment, not from the defaults: {' '.join(changed)}"
     if campaign.cells["emulated"].any():
         yield "high-bandwidth memory is emulated on ordinary memory"
 
 
-def summary(found: Tuned) -> dict[str, Any]:
+def summary(results: Tuned) -> dict[str, Any]:
     """Everything that is printed and the ratios that it comes from, as JSON holds it."""
-    asked = found.campaign.experiment
+    asked = results.campaign.experiment
     return {
-        "thresholds": [_threshold(each) for each in found.proposals],
-        "exports": found.exports,
+        "thresholds": [_threshold(proposal) for proposal in results.proposals],
+        "exports": results.exports,
         "compared": [
-            {"variable": variable} | _compared(each)
-            for variable, cells in found.compared.items()
-            for each in cells
+            {"variable": variable} | _compared(comparison)
+            for variable, cells in results.compared.items()
+            for comparison in cells
         ],
-        "noise": json_value(found.noise),
-        "notes": list(found.notes),
-        "machine": found.campaign.header["machine"],
+        "noise": json_value(results.noise),
+        "notes": list(results.notes),
+        "machine": results.campaign.header["machine"],
         "question": {
             "ranks": asked.launches.ranks[0],
             "blocks": asked.launches.blocks,
@@ -170,16 +174,18 @@ def summary(found: Tuned) -> dict[str, Any]:
     }
 
 
-def _threshold(each: Proposal) -> dict[str, Any]:
-    gain = each.gain and {key: json_value(value) for key, value in each.gain._asdict().items()}
-    return asdict(each) | {"gain": gain}
+def _threshold(proposal: Proposal) -> dict[str, Any]:
+    gain = proposal.gain and {
+        key: json_value(value) for key, value in proposal.gain._asdict().items()
+    }
+    return asdict(proposal) | {"gain": gain}
 
 
-def _compared(each: Compared) -> dict[str, Any]:
-    middle = median_ratio(each.ratios)
-    return asdict(each.cell) | {
-        "value": each.value,
-        "ratios": list(each.ratios),
+def _compared(comparison: Compared) -> dict[str, Any]:
+    middle = median_ratio(comparison.ratios)
+    return asdict(comparison.cell) | {
+        "value": comparison.value,
+        "ratios": list(comparison.ratios),
         "ratio": middle.value,
         "low": json_value(middle.low),
         "high": json_value(middle.high),
@@ -194,7 +200,7 @@ def times(cells: pd.DataFrame) -> list[Times]:
         for row in rows(launch):
             contest = contests.setdefault((row.operation, row.bytes), {})
             contest.setdefault(row.contest, {})[row.transport] = row.turns
-        launches.append({cell: [*found.values()] for cell, found in contests.items()})
+        launches.append({cell: [*by_contender.values()] for cell, by_contender in contests.items()})
     return launches
 
 
@@ -242,12 +248,12 @@ def _ratios(cell: Cell, above: str, below: str, launches: Sequence[Times]) -> tu
     """One of each launch; `below` has turns in one contest, DIRECT in all of them."""
     ratios = []
     for times in launches:
-        (turns,) = (each for each in times[cell.operation, cell.bytes] if below in each)
+        (turns,) = (contest for contest in times[cell.operation, cell.bytes] if below in contest)
         ratios.append(paired(turns[above], turns[below]))
     return tuple(ratios)
 
 
-def propose(trial: Trial, found: Sequence[Compared], floor: float) -> Proposal:
+def propose(trial: Trial, comparisons: Sequence[Compared], floor: float) -> Proposal:
     """What a trial's ratios say.
 
     Args:
@@ -256,19 +262,22 @@ def propose(trial: Trial, found: Sequence[Compared], floor: float) -> Proposal:
     if trial.why:
         return _kept(trial, trial.why)
     least = 1 + max(0.0, np.nan_to_num(floor))
-    blocks = min((len(each.ratios) for each in found), default=0)
+    blocks = min((len(comparison.ratios) for comparison in comparisons), default=0)
     if blocks < FEWEST_BLOCKS:
         return _kept(trial, TOO_FEW)
-    return (_choose if trial.way == CHOICE else _cross)(trial, found, least)
+    return (_choose if trial.way == CHOICE else _cross)(trial, comparisons, least)
 
 
 def _kept(trial: Trial, why: str) -> Proposal:
     return Proposal(trial.variable, trial.unit, trial.now, trial.now, why=why)
 
 
-def _choose(trial: Trial, found: Sequence[Compared], least: float) -> Proposal:
+def _choose(trial: Trial, comparisons: Sequence[Compared], least: float) -> Proposal:
     """The value that is fastest over all cells, among those that certainly gain."""
-    by_value = {value: [each for each in found if each.value == value] for value in trial.values}
+    by_value = {
+        value: [comparison for comparison in comparisons if comparison.value == value]
+        for value in trial.values
+    }
     certain = {
         value: together(cells).value
         for value, cells in by_value.items()
@@ -292,9 +301,9 @@ class _Step(NamedTuple):
     cells: Sequence[Compared]
 
 
-def _cross(trial: Trial, found: Sequence[Compared], least: float) -> Proposal:
+def _cross(trial: Trial, comparisons: Sequence[Compared], least: float) -> Proposal:
     """The boundary, moved over sizes on either side for as long as none of them loses by it."""
-    moves = [_worth_taking(steps, least) for steps in _steps(trial, found)]
+    moves = [_worth_taking(steps, least) for steps in _steps(trial, comparisons)]
     taken = [steps for steps, _ in moves if steps]
     if len(taken) == 1:
         (steps,) = taken
@@ -303,16 +312,18 @@ def _cross(trial: Trial, found: Sequence[Compared], least: float) -> Proposal:
     return _kept(trial, ALTERNATES if alternates else NOTHING)
 
 
-def _steps(trial: Trial, found: Sequence[Compared]) -> tuple[list[_Step], list[_Step]]:
+def _steps(trial: Trial, comparisons: Sequence[Compared]) -> tuple[list[_Step], list[_Step]]:
     """Away from the boundary: the steps that send more sizes the way under test, and fewer."""
-    sizes = sorted({each.cell.at for each in found}, reverse=trial.way == FROM)
-    cells = {at: [each for each in found if each.cell.at == at] for at in sizes}
+    sizes = sorted({comparison.cell.at for comparison in comparisons}, reverse=trial.way == FROM)
+    cells = {
+        at: [comparison for comparison in comparisons if comparison.cell.at == at] for at in sizes
+    }
     more = [_Step(at, cells[at]) for at in sizes if not trial.in_force(at)]
     in_force = [at for at in reversed(sizes) if trial.in_force(at)]
     none = sizes[0] // 2 if trial.way == UP_TO else sizes[0] * 2  # no size goes the way under test
     next_values = [*in_force[1:], none]
     fewer = [
-        _Step(value, [each.inverse for each in cells[at]])
+        _Step(value, [comparison.inverse for comparison in cells[at]])
         for at, value in zip(in_force, next_values, strict=False)
     ]
     return more, fewer
@@ -332,18 +343,18 @@ def _worth_taking(steps: Sequence[_Step], least: float) -> tuple[Sequence[_Step]
 
 
 def _changed(trial: Trial, value: int, gains: Iterable[Compared]) -> Proposal:
-    intervals = [(median_ratio(each.ratios), each.cell) for each in gains]
+    intervals = [(median_ratio(comparison.ratios), comparison.cell) for comparison in gains]
     gain, cell = max(intervals, key=lambda pair: pair[0].low)
     return Proposal(trial.variable, trial.unit, trial.now, value, gain, cell)
 
 
-def together(found: Sequence[Compared]) -> Interval:
+def together(comparisons: Sequence[Compared]) -> Interval:
     """The ratio over several cells: in each launch their geometric mean, then over launches."""
-    logs = np.log([each.ratios for each in found])
+    logs = np.log([comparison.ratios for comparison in comparisons])
     return median_ratio(np.exp(logs.mean(axis=0)))
 
 
-def _verdict(found: Sequence[Compared], least: float) -> int:
+def _verdict(comparisons: Sequence[Compared], least: float) -> int:
     """1: these cells together gain, by more than noise, and none loses; -1: together they lose.
 
     A loss need not exceed the noise: the more careful mistake is to leave a value as it is.
@@ -351,7 +362,10 @@ def _verdict(found: Sequence[Compared], least: float) -> int:
     Args:
         least: ratio from which a gain is claimed.
     """
-    whole = together(found)
+    whole = together(comparisons)
     if whole.high < 1:
         return -1
-    return int(whole.low > least and all(median_ratio(each.ratios).high >= 1 for each in found))
+    return int(
+        whole.low > least
+        and all(median_ratio(comparison.ratios).high >= 1 for comparison in comparisons)
+    )

@@ -36,8 +36,8 @@ def main(file: Path) -> None:
     memory = {kind: look(comm, kind, nbytes) for kind in kinds}
     ranks = comm.gather({"cpu": cpu, "node": node, "memkind": memkind, "memory": memory})
     if ranks:
-        found = {"topology": asdict(topology), "ranks": ranks}
-        file.write_text(json.dumps(found), encoding="utf-8")
+        report = {"topology": asdict(topology), "ranks": ranks}
+        file.write_text(json.dumps(report), encoding="utf-8")
 
 
 def look(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
@@ -50,13 +50,13 @@ def look(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:
         {"private": {"pages": {node: bytes}, "way": the method that knows}, "arena": as private};
         instead of either {"error": the error's class, "text"}.
     """
-    found: Answer = {}
+    answers: Answer = {}
     for where, ask in (("private", _private), ("arena", _arena)):
         try:
-            found[where] = ask(comm, kind, nbytes)
+            answers[where] = ask(comm, kind, nbytes)
         except hbmcomm.HbmcommError as error:
-            found[where] = {"error": type(error).__name__, "text": str(error)}
-    return found
+            answers[where] = {"error": type(error).__name__, "text": str(error)}
+    return answers
 
 
 def _private(comm: MPI.Intracomm, kind: str, nbytes: int) -> Answer:

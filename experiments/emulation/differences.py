@@ -40,18 +40,18 @@ def bytes_of(machine: Description) -> int:
 
 
 def differences(
-    machine: Description, found: Mapping[str, Any], online: bool = False
+    machine: Description, report: Mapping[str, Any], online: bool = False
 ) -> tuple[Fact, ...]:
     """What is not as described; empty where all is.
 
     Args:
-        found: what check.py wrote.
+        report: what check.py wrote.
         online: the dax devices have been brought online.
     """
     wanted = machine.found_online if online else machine.found
     if wanted is None:
         raise ValueError(f"{machine.name} has no dax device that could be online")
-    topology, ranks = found["topology"], found["ranks"]
+    topology, ranks = report["topology"], report["ranks"]
     facts = (
         *_nodes(machine, topology["nodes"], online),
         *_devices(machine, topology["dax"], online),
@@ -95,11 +95,11 @@ def _devices(
 ) -> Iterator[Fact]:
     text = "{} MiB of node {}, online: {}".format
     expected = {
-        each.name: text(each.device_bytes // MIB, each.node, online) for each in machine.dax
+        device.name: text(device.device_bytes // MIB, device.node, online) for device in machine.dax
     }
     seen = {
-        each["name"]: text(each["size_bytes"] // MIB, each["target_node"], each["online"])
-        for each in shown
+        device["name"]: text(device["size_bytes"] // MIB, device["target_node"], device["online"])
+        for device in shown
     }
     return _by_name("device", expected, seen)
 

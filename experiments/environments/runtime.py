@@ -168,8 +168,8 @@ def of(environment: EnvironmentId) -> Runtime:
     name = environment.runtime
     if name not in RUNTIMES:
         return Runtime(name, str(environment))
-    found: Runtime = import_module(f"{__package__}.{name}").RUNTIME
-    return found
+    runtime: Runtime = import_module(f"{__package__}.{name}").RUNTIME
+    return runtime
 
 
 def every() -> list[Runtime]:

@@ -159,16 +159,16 @@ class Launch:
         workload that computes by its computation alone.
         """
         memories = list(dict.fromkeys(cell.memory for cell in self.cells))
-        found: dict[Contest, list[Cell]] = {}
+        by_contest: dict[Contest, list[Cell]] = {}
         for cell in sorted(self.cells, key=lambda cell: memories.index(cell.memory)):
-            if any(each.covers(cell) for each in self.without):
+            if any(loss.covers(cell) for loss in self.without):
                 continue
             bounding = cell.operation if cell.operation in COMPUTING else COPY
             bound = replace(cell, operation=bounding, transport=NO_TRANSPORT, form=PLAIN)
             if cell.operation not in UNBOUNDED:
-                found.setdefault(bound.contest, [bound])
-            found.setdefault(cell.contest, []).append(cell)
-        return tuple(map(tuple, found.values()))
+                by_contest.setdefault(bound.contest, [bound])
+            by_contest.setdefault(cell.contest, []).append(cell)
+        return tuple(map(tuple, by_contest.values()))
 
     @property
     def plan(self) -> tuple[Cell, ...]:
@@ -203,7 +203,7 @@ def from_plain(kind: Any, value: Any) -> Any:
         return EnvironmentId.parse(value)
     if is_dataclass(kind):
         fields, nested = _fields(kind)  # type: ignore[arg-type]
-        known = {name: each for name, each in value.items() if name in fields}
+        known = {name: part for name, part in value.items() if name in fields}
         for name in nested.keys() & known.keys():
             known[name] = from_plain(nested[name], known[name])
         return kind(**known)  # type: ignore[operator]
@@ -212,7 +212,7 @@ def from_plain(kind: Any, value: Any) -> Any:
     inner = get_args(kind)[0]
     if get_origin(kind) is not tuple:  # "inner | None"
         return from_plain(inner, value)
-    return tuple(from_plain(inner, each) for each in value) if is_dataclass(inner) else tuple(value)
+    return tuple(from_plain(inner, part) for part in value) if is_dataclass(inner) else tuple(value)
 
 
 @cache
@@ -220,8 +220,10 @@ def _fields(kind: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The types of a dataclass's fields, and of those that are no plain values of JSON."""
     types = get_type_hints(kind)
     nested = {
-        name: each
-        for name, each in types.items()
-        if is_dataclass(each) or get_origin(each) is tuple or any(map(is_dataclass, get_args(each)))
+        name: field_type
+        for name, field_type in types.items()
+        if is_dataclass(field_type)
+        or get_origin(field_type) is tuple
+        or any(map(is_dataclass, get_args(field_type)))
     }
     return types, nested

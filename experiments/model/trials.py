@@ -171,10 +171,10 @@ A_SWITCH = "it is a switch for finding mistakes in programs, not a threshold"
 NOT_APART = "with the other values in force no length goes one way or the other"
 
 
-def trials(found: Sequence[Threshold], place: Place) -> tuple[Trial, ...]:
+def trials(thresholds: Sequence[Threshold], place: Place) -> tuple[Trial, ...]:
     """What is measured of each threshold in force."""
-    now = {each.variable: each.value for each in found}
-    return tuple(_trial(each, now, place) for each in found)
+    now = {threshold.variable: threshold.value for threshold in thresholds}
+    return tuple(_trial(threshold, now, place) for threshold in thresholds)
 
 
 def _trial(threshold: Threshold, now: Mapping[str, int], place: Place) -> Trial:
@@ -218,7 +218,7 @@ def _around(value: int, first: int, last: int) -> list[int]:
     middle = min(max(value, first), last)
     low, high = max(first, middle // REACH), min(last, middle * REACH)
     powers = (2**power for power in range(last.bit_length()))
-    return [each for each in powers if low <= each <= high]
+    return [power for power in powers if low <= power <= high]
 
 
 def _per_rank(at: int, scale: int, way: str) -> int:
@@ -244,14 +244,14 @@ def _made(
 
 
 def _left_out(threshold: Threshold, why: str) -> Trial:
-    found = threshold
-    return Trial(found.variable, found.unit, found.value, found.default, why=why)
+    given = threshold.variable, threshold.unit, threshold.value, threshold.default
+    return Trial(*given, why=why)
 
 
 def _piece_bytes(threshold: Threshold, now: Mapping[str, int], place: Place) -> Trial:
     if _is_one_group(now, place):
         return _left_out(threshold, NOBODY_PASSES_ON)
-    values = [each for each in _PIECES if each != threshold.value]
+    values = [value for value in _PIECES if value != threshold.value]
     cells = [Cell("bcast", size, size) for size in (MIB, 4 * MIB)]
     return _made(threshold, values, cells, private=True)
 
@@ -259,9 +259,9 @@ def _piece_bytes(threshold: Threshold, now: Mapping[str, int], place: Place) -> 
 def _fan_in(threshold: Threshold, _: Mapping[str, int], place: Place) -> Trial:
     if place.ranks == 2:
         return _left_out(threshold, ONE_TREE)
-    values = [each for each in _FAN_INS if each < place.ranks and each != threshold.value]
+    values = [value for value in _FAN_INS if value < place.ranks and value != threshold.value]
     if threshold.value < place.ranks:
-        values += [each for each in _FAN_INS if each >= place.ranks][:1]  # one group of all
+        values += [value for value in _FAN_INS if value >= place.ranks][:1]  # one group of all
     cells = [Cell(BARRIER, 0, 0), Cell("bcast", 64, 64), Cell("allreduce", 64, 64)]
     return _made(threshold, values, cells)
 

@@ -60,11 +60,11 @@ def run_on_all(comm: MPI.Intracomm, act: Callable[[], T]) -> T:
     except Exception as error:  # such as one of torch
         problem = HbmcommError(f"{type(error).__name__}: {error}")
         problem.__cause__ = error
-    for rank, each in enumerate(comm.allgather(problem)):
-        if each is not None:
-            raise type(each)(f"rank {rank}: {each}") from problem
-    found: T = result
-    return found
+    for rank, failure in enumerate(comm.allgather(problem)):
+        if failure is not None:
+            raise type(failure)(f"rank {rank}: {failure}") from problem
+    value: T = result
+    return value
 
 
 def keep_for_ever(memory: object) -> None:

@@ -49,8 +49,8 @@ class Shared:
         most = max((chunk.nbytes for chunk in own), default=0)
         self._sums = comm.empty((most if design.fused else self._owned[-1]) // ITEM, "float32")
         given = (self.gradients, local, ready, self._masters, comm.zeros(_LINE, "uint64"))
-        names = comm.allgather([comm.share(each) for each in given])
-        self._places = [[comm.attach(each) for each in of_rank] for of_rank in names]
+        names = comm.allgather([comm.share(array) for array in given])
+        self._places = [[comm.attach(name) for name in of_rank] for of_rank in names]
         self.weights = self._places[job.workers[0]][_WEIGHTS] if job.works and not holds else local
         self._ready = {rank: self._flags(rank, _READY) for rank in job.workers}
         self._done = [self._flags(rank, _DONE) for rank in range(comm.size)]
@@ -87,7 +87,9 @@ class Shared:
         step.worker_count, step.chunk_count = len(workers), len(chunks)
         step.separate, step.sums = not design.fused, address(self._sums)
         step.first, step.second = [*map(address, self._states), 0, 0][:2]
-        thresholds = {each.variable: each.value for each in hbmcomm.tuning(self._comm.size)}
+        thresholds = {
+            threshold.variable: threshold.value for threshold in hbmcomm.tuning(self._comm.size)
+        }
         moved = 2 * self._comm.size * job.nbytes  # gradients and weights of all ranks
         step.streaming = moved > thresholds["HBMCOMM_STREAM_BYTES"]
         return step
@@ -120,10 +122,10 @@ class Shared:
             return True
         if not self._update():
             key, step = self._awaited(), self._step.step
-            for each in self._ready.values():
-                each.test(step, key)
+            for flags in self._ready.values():
+                flags.test(step, key)
             return False
-        if not all(each.test(self._step.step) for each in self._done):
+        if not all(flags.test(self._step.step) for flags in self._done):
             return False
         self._end()
         return True
@@ -132,11 +134,11 @@ class Shared:
         step = self._step.step
         while not self._update():
             key = self._awaited()
-            for each in self._ready.values():
-                each.wait(step, key)
+            for flags in self._ready.values():
+                flags.wait(step, key)
         if not self._is_over:
-            for each in self._done:
-                each.wait(step)
+            for flags in self._done:
+                flags.wait(step)
             self._end()
 
     def _update(self) -> bool:
