@@ -154,28 +154,37 @@ class Watch:
                 self._heard(Notice(rank, what), rank)
 
     def _heard(self, notice: Notice, source: int) -> None:
-        """Record it, and pass it on to ranks that nobody else informs."""
+        """Pass it on to ranks that nobody else informs, then record it.
+
+        In this order: once it is recorded, another thread may raise an error and end this process,
+        and to ranks that were not told why it would be this rank that died.
+        """
+        if self._is_sentinel:
+            for other, link in list(self._links.items()):
+                if other != source and any(map(self._layout.is_here, (source, other))):
+                    link.send(notice)
         rank, what = notice.rank, notice.what
         if what == _LEFT:
             self._left[rank] = _Leave(time.monotonic(), notice.finished)
         elif what == _DIFFERS:
             self._differs = notice.text
         elif what == _WAITS:
-            found = self._calls.difference(notice.calls)
-            if found is not None:
-                own, theirs = found
-                name = own.partition("(")[0]
-                one = name == theirs.partition("(")[0]
-                what = f"{name} with different arguments" if one else "different collectives"
-                both = f"rank {self._layout.rank} {own}, rank {rank} {theirs}"
-                self._differs = f"ranks called {what}: {both}"
-                self._tell(_DIFFERS, text=self._differs)
+            self._compare(rank, notice.calls)
         elif not self._lost:
             self._lost = f"rank {rank} {what}"
-        if self._is_sentinel:
-            for other, link in list(self._links.items()):
-                if other != source and any(map(self._layout.is_here, (source, other))):
-                    link.send(notice)
+
+    def _compare(self, rank: int, calls: tuple[tuple[int, str], ...]) -> None:
+        """Report where another rank waits in another call than this one."""
+        differs = self._calls.difference(calls)
+        if differs is None:
+            return
+        own, theirs = differs
+        name = own.partition("(")[0]
+        is_same = name == theirs.partition("(")[0]
+        what = f"{name} with different arguments" if is_same else "different collectives"
+        text = f"ranks called {what}: rank {self._layout.rank} {own}, rank {rank} {theirs}"
+        self._tell(_DIFFERS, text=text)
+        self._differs = text
 
 
 def create(allgather: Allgather, layout: Layout) -> Watch | None:

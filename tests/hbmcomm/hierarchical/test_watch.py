@@ -3,6 +3,7 @@
 import select
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -36,6 +37,23 @@ class End(Link):
             select.select([self.other], [], [], 5.0)
 
 
+class Asking(Link):
+    """A connection that asks on another thread, before it sends, whether anything is lost."""
+
+    watch: Watch | None = None
+
+    def send(self, notice: Notice) -> None:
+        if self.watch is not None:
+            with ThreadPoolExecutor() as pool:
+                pool.submit(self.watch.refuse_lost).result()
+        super().send(notice)
+
+
+def connected() -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return socket.create_connection(server.getsockname()), server.accept()[0]
+
+
 Connected = tuple[Watch, End]
 
 
@@ -43,9 +61,9 @@ Connected = tuple[Watch, End]
 def other_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connected]:
     """Rank 0's watch, and rank 1's end of their connection. No other thread reads."""
     monkeypatch.setattr(watch_module, "stand_guard", lambda view: None)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        own = Link(socket.create_connection(server.getsockname()))
-        end = End(server.accept()[0], own)
+    own_socket, other_socket = connected()
+    own = Link(own_socket)
+    end = End(other_socket, own)
     watch = Watch(TWO_HOSTS, {1: own})
     yield watch, end
     watch.close()
@@ -58,6 +76,26 @@ def test_a_rank_that_died_is_refused_before_another_thread_says_so(other_end: Co
     end.close()
     with pytest.raises(PeerError, match="rank 1 died"):
         watch.refuse_lost()
+
+
+def test_a_rank_tells_others_of_a_death_before_it_may_end_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else they would take its own end for the cause."""
+    monkeypatch.setattr(watch_module, "stand_guard", lambda view: None)
+    (own_inside, inside), (own_outside, outside) = connected(), connected()
+    asking = Asking(own_outside)
+    watch = Watch(
+        Layout([(0, 2), (1,)], 0, 2, {0: 0, 1: 1, 2: 0}), {2: Link(own_inside), 1: asking}
+    )
+    asking.watch = watch
+    inside.close()
+    with pytest.raises(PeerError, match="rank 2 died"):
+        watch.refuse_lost()
+    assert next(iter(Link(outside).receive())) == Notice(2, "died")
+    asking.watch = None
+    watch.close()
+    outside.close()
 
 
 def test_a_rank_that_left_is_no_error_while_its_messages_may_come(other_end: Connected) -> None:

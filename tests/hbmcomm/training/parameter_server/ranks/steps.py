@@ -202,13 +202,21 @@ def an_error_in_the_block_of_one_rank_ends_the_waits_of_others(steps: int) -> No
 
 
 def strangers() -> None:
-    """Another user opens none of the memory that the ranks share."""
+    """Another user opens none of the memory that the ranks of a job share."""
+    comm = Communicator(WORLD, transport="direct")
+    with ParameterServer(comm, [1000], SGD(1.0)):
+        if WORLD.rank == 0:
+            open_as_nobody()
+    comm.Free()
+
+
+def open_as_nobody() -> None:
     links = [*Path("/proc/self/fd").iterdir()]  # one of them, of the folder itself, is closed now
     files = [link.name for link in links if "hbmcomm." in os.path.realpath(link)]
     if not files:
-        sys.exit("found no shared memory")
-    for each in files if os.geteuid() == 0 else ():
-        path = f"/proc/{os.getpid()}/fd/{each}"
+        sys.exit("no shared memory is open")
+    for file in files if os.geteuid() == 0 else ():
+        path = f"/proc/{os.getpid()}/fd/{file}"
         nobody: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []}
         look = ["/bin/sh", "-c", f": <>{path}"]
         tried = subprocess.run(look, cwd="/", capture_output=True, text=True, **nobody)
@@ -220,8 +228,7 @@ every_design()
 by_messages()
 several_jobs()
 refusals()
-if WORLD.rank == 0:
-    strangers()
+strangers()
 for steps in (1, 0):
     an_error_in_the_block_of_one_rank_ends_the_waits_of_others(steps)
 if WORLD.rank == 0:
