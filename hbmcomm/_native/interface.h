@@ -16,7 +16,9 @@ enum hbm_status {
     HBM_NO_MEMORY,    /* a rank has no memory for staging buffers */
     HBM_BUSY,         /* another thread is inside a call on this communicator */
     HBM_FORKED,       /* this process is a fork of the rank */
-    HBM_LAST_STATUS = HBM_FORKED
+    HBM_LOST,         /* hbm_lose(): Python knows which rank of which host */
+    HBM_WIRE_FAILED,  /* a message to or from another host failed; `own_what` is the wire's code */
+    HBM_LAST_STATUS = HBM_WIRE_FAILED
 };
 
 enum hbm_operation_code {
@@ -194,6 +196,8 @@ enum { HBM_MULTIPLE, HBM_SERIALIZED, HBM_FUNNELED };
 /* MPI's functions and constants: with them, waits here advance MPI, and waits in MPI advance us. */
 typedef struct {
     uintptr_t iprobe, grequest_start, grequest_complete, wait;
+    uintptr_t isend, irecv, testsome; /* of hosts/mpi_wire.c; 0: it has none */
+    uintptr_t is_complete;       /* MPICH: MPIX_Request_is_complete; else 0 */
     uintptr_t status_set_elements, status_set_cancelled;
     uintptr_t register_progress; /* Open MPI: opal_progress_register; else 0 */
     uintptr_t async_start;       /* MPICH: MPIX_Async_start; else 0 */
@@ -226,6 +230,95 @@ int hbm_add_method(uintptr_t owner, uintptr_t function, int operation, uintptr_t
                    uintptr_t request);
 
 int hbm_barrier(hbm_comm *comm);
+
+/* Several hosts: the communicator of all ranks, on that of this host's ranks and on a wire between
+   the hosts.
+
+   A wire sends and receives messages between ranks. Messages between two ranks with equal tags keep
+   their order; tags are below HBM_TAGS. A request is any number but 0. Functions return 0 or a code
+   of the wire's own, which is in `own_what` of the failure. */
+#define HBM_TAGS 3
+typedef struct {
+    void *self;
+    int (*may)(void *self); /* whether this thread may use the wire now; NULL: always */
+    int (*send)(void *self, int rank, int tag, const void *from, uint64_t bytes,
+                uint64_t *request);
+    int (*receive)(void *self, int rank, int tag, void *to, uint64_t bytes, uint64_t *request);
+    int (*test)(void *self, uint64_t *requests, int n); /* sets those that are complete to 0 */
+    int (*wait)(void *self, uint64_t *request); /* sets it to 0 once it is complete; NULL: test */
+    void (*cancel)(void *self, uint64_t *requests, int n); /* no message touches memory any more;
+                                                              NULL: such memory is never freed */
+    /* messages of up to `long_bytes` go in parts of `short_bytes`, longer ones in parts of `most` */
+    uint64_t short_bytes, long_bytes, most;
+} hbm_wire;
+
+enum hbm_algorithm {
+    HBM_AUTO,
+    /* Allreduce, as users name them */
+    HBM_RING, HBM_DOUBLING, HBM_RABENSEIFNER, HBM_TREE,
+    HBM_ONE_SHOT,
+    /* one root */
+    HBM_TREE_BCAST, HBM_TREE_REDUCE, HBM_CHAIN_BCAST, HBM_CHAIN_REDUCE, HBM_FAN_OUT, HBM_FAN_IN,
+    HBM_RING_SCATTER, HBM_RING_GATHER, HBM_MEET
+};
+
+typedef struct {
+    uint64_t begin, end; /* entries of an array */
+} hbm_range;
+
+/* One host's part in an algorithm between hosts. */
+typedef struct {
+    int32_t algorithm, host, hosts, root;
+    uint64_t count;
+    const hbm_range *pieces; /* of each host; NULL: equal ones */
+} hbm_schedule;
+
+/* Messages that one host sends and receives at the same time. */
+typedef struct {
+    int32_t to, from; /* hosts; -1: none */
+    hbm_range sent, received;
+    int32_t reduces;  /* received entries are reduced with those in place, in the order of the hosts;
+                         else they replace these */
+    int32_t answered; /* the receiver answers once a long message has come, and the sender's next step
+                         waits for that */
+    int32_t joined;   /* the next step begins at the same time */
+} hbm_step;
+
+int hbm_step_of(const hbm_schedule *schedule, int number, hbm_step *step); /* 0: there is none */
+int hbm_choose_allreduce(int asked, int hosts, uint64_t bytes);
+int hbm_choose_bcast(int asked, int hosts, uint64_t bytes, uint64_t slices);
+int hbm_choose_reduce(int asked, int hosts, uint64_t bytes, uint64_t slices);
+/* How many slices a message has that hosts split, or that goes whole from host to host. `longest`:
+   bytes of a leader's slice at most; 0: as hosts/steps.c has it. */
+uint64_t hbm_slices(uint64_t count, uint64_t entry, int leaders, int hosts, int whole,
+                    uint64_t longest);
+
+typedef struct {
+    int32_t rank, ranks, hosts;
+    int32_t leaders;         /* of each host: ranks that talk to other hosts */
+    int32_t algorithm;       /* HBM_AUTO, or that of every Allreduce */
+    int32_t news;            /* a descriptor that is readable when a rank may be lost; -1: none */
+    uint64_t longest;        /* bytes of a leader's slice; 0: as hosts/steps.c has it */
+    const int32_t *host_of;  /* of each rank */
+    const int32_t *leading;  /* the ranks of host 0 in the order in which they lead, of host 1 ... */
+} hbm_hosts_setup;
+
+/* A call as all ranks of all hosts see it. `bytes`: of each rank's block, 0 where it may differ. */
+typedef struct {
+    int32_t operation, root;
+    uint64_t bytes;
+} hbm_made_call;
+
+/* `inside` and what the wire needs outlive the communicator. NULL: no memory. */
+hbm_comm *hbm_open_hosts(hbm_comm *inside, const hbm_hosts_setup *setup, const hbm_wire *wire);
+/* Messages of MPI on a communicator of its own, by its handle. 0: the table of MPI lacks them. */
+int hbm_wire_of_mpi(uint64_t comm, hbm_wire *wire);
+/* From any thread: waits and messages between hosts end with HBM_LOST. */
+void hbm_lose(hbm_comm *hosts);
+/* From any thread: how many calls have begun and are finished; how long the call that is not finished
+   has waited for the next message. */
+void hbm_calls(const hbm_comm *hosts, uint64_t *begun, uint64_t *finished, uint64_t *waited_ns);
+int hbm_call_of(const hbm_comm *hosts, uint64_t number, hbm_made_call *call); /* 0: not on record */
 
 /* Flags: numbers in memory that ranks share, at multiples of 8. Each has one writer, which raises it,
    and ranks that wait until it has at least a value. A wait that fails ends the communicator; one

@@ -93,20 +93,6 @@ def in_order_of_leading(ranks: Sequence[int], nodes: Mapping[int, int]) -> Ranks
     return tuple(rank for _, rank in sorted(turns))
 
 
-class Lane(NamedTuple):
-    """One rank's place among the leaders, in a call.
-
-    Attributes:
-        number: Among the leaders of its host; None: it is not one.
-        peers: The leaders of this number, by host.
-        inside: The leaders of this host, by their numbers inside it.
-    """
-
-    number: int | None
-    peers: Ranks
-    inside: Ranks
-
-
 class Layout:
     """The hosts as one rank sees them.
 
@@ -115,7 +101,6 @@ class Layout:
         rank, host, index: This rank, its host, and its number on that host.
         host_of: The host of each rank.
         leaders: How many ranks of each host talk to other hosts.
-        most: Ranks of the host that has the most.
     """
 
     def __init__(
@@ -126,7 +111,6 @@ class Layout:
         self.host_of = {each: host for host, ranks in enumerate(hosts) for each in ranks}
         self.host = self.host_of[rank]
         self.index = self.inside.index(rank)
-        self.most = max(map(len, self.hosts))
         self.leaders = max(1, min(leaders, *map(len, self.hosts)))
         self._leading = [in_order_of_leading(ranks, nodes) for ranks in hosts]
 
@@ -138,19 +122,7 @@ class Layout:
     def is_here(self, rank: int) -> bool:
         return self.host_of[rank] == self.host
 
-    def leaders_of(self, host: int, root: int | None = None) -> Ranks:
-        """The ranks of a host that talk to others; the root of a call is the first on its host."""
-        ranks = self._leading[host]
-        if root is not None and root in ranks:
-            ranks = (root, *(rank for rank in ranks if rank != root))
-        return ranks[: self.leaders]
-
-    def lane(self, root: int | None = None) -> Lane:
-        """This rank's place in a call with this root."""
-        leaders = [self.leaders_of(host, root) for host in range(len(self.hosts))]
-        own = leaders[self.host]
-        inside = tuple(self.inside.index(rank) for rank in own)
-        if self.rank not in own:
-            return Lane(None, (), inside)
-        number = own.index(self.rank)
-        return Lane(number, tuple(each[number] for each in leaders), inside)
+    @property
+    def leading(self) -> Ranks:
+        """All ranks: those of each host in the order in which they lead."""
+        return tuple(rank for ranks in self._leading for rank in ranks)

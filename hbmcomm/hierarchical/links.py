@@ -12,14 +12,15 @@ import re
 import selectors
 import socket
 import time
-from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hbmcomm import authentication, typed_json
 from hbmcomm.authentication import CallerEnd, ListenerEnd, Place
+from hbmcomm.transports.native import CALL_NAMES, ffi, lib
 
 _LOOPBACK = "127.0.0.1"
 PATIENCE = 2.0  # seconds for a caller to prove itself, and half of those until it has an answer
@@ -264,60 +265,54 @@ def reached_at(own: Network, others: Collection[Network]) -> list[str]:
     return sorted(found) or [_LOOPBACK]
 
 
-_KEPT = 1024
-"""Calls: a root can be that far ahead of ranks that wait in another one."""
-_RECENT = 16  # of them
-_ALIKE = ("Bcast", "Reduce", "Allreduce", "Scan", "Exscan")
-"""Calls in which the block of every rank has the same length."""
-
-
-class Call(NamedTuple):
-    """What all ranks have in common in a call."""
-
-    name: str
-    nbytes: int = 0
-    """0 where it may differ."""
-    root: int = 0
-
-    @classmethod
-    def of(cls, name: str, nbytes: int, root: int) -> Call:
-        """A call in which this rank's own block has so many bytes."""
-        return cls(name, nbytes if name in _ALIKE else 0, root)
-
-    def __str__(self) -> str:
-        return f"{self.name}({self.nbytes:,} bytes, root={self.root})"
+_RECENT = 16  # calls
 
 
 class Calls:
-    """The calls of one rank. One thread adds, others may read.
+    """The calls of one rank, as another thread sees them.
 
-    Attributes:
-        count: of all calls so far.
-        finished: of those in which this rank has done its part.
+    Args:
+        numbers: How many have begun, how many are finished, and for how many seconds the one that
+            is not finished has waited for a message.
+        text: A call by its number, from 1 on; empty where it is not on record.
+        lose: Ends the call that waits, and all later ones.
     """
 
-    def __init__(self) -> None:
-        self.count = self.finished = 0
-        self._last: deque[tuple[int, Call]] = deque(maxlen=_KEPT)
-
-    def add(self, call: Call) -> None:
-        """Begin a call."""
-        self.count += 1
-        self._last.append((self.count, call))
-
-    def finish(self) -> None:
-        """End the call that began last."""
-        self.finished = self.count
+    def __init__(
+        self,
+        numbers: Callable[[], tuple[int, int, float]] = lambda: (0, 0, 0.0),
+        text: Callable[[int], str] = lambda _: "",
+        lose: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.numbers, self._text, self.lose = numbers, text, lose
 
     def recent(self) -> list[tuple[int, str]]:
         """The last ones with their numbers, for another rank."""
-        return [(number, str(call)) for number, call in list(self._last)[-_RECENT:]]
+        begun, _, _ = self.numbers()
+        numbers = range(max(begun - _RECENT, 0) + 1, begun + 1)
+        return [(number, text) for number in numbers if (text := self._text(number))]
 
     def difference(self, others: Sequence[tuple[int, str]]) -> tuple[str, str] | None:
         """This rank's first call that differs from another's, and that one, from its `recent`."""
-        own = dict(list(self._last))
         for number, text in others:
-            call = own.get(number)
-            if call is not None and str(call) != text:
-                return str(call), text
+            own = self._text(number)
+            if own and own != text:
+                return own, text
         return None
+
+
+def calls_of(hosts: Any) -> Calls:
+    """The calls of the core's communicator of all ranks, `hbm_comm *`."""
+
+    def numbers() -> tuple[int, int, float]:
+        begun, finished, waited = (ffi.new("uint64_t *") for _ in range(3))
+        lib.hbm_calls(hosts, begun, finished, waited)
+        return begun[0], finished[0], 1e-9 * waited[0]
+
+    def text(number: int) -> str:
+        made = ffi.new("hbm_made_call *")
+        if not lib.hbm_call_of(hosts, number, made):
+            return ""
+        return f"{CALL_NAMES[made.operation]}({made.bytes:,} bytes, root={made.root})"
+
+    return Calls(numbers, text, partial(lib.hbm_lose, hosts))

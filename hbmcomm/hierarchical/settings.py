@@ -7,19 +7,21 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hbmcomm.errors import HbmcommError
-from hbmcomm.hierarchical.between import AUTO, NAMES
 from hbmcomm.quantities import BYTES, parse_quantity
 
 ALGORITHM, LEADERS = "HBMCOMM_BETWEEN_HOSTS", "HBMCOMM_LEADERS"
 SEGMENT = "HBMCOMM_SEGMENT_BYTES"
 LEAST_SEGMENT = 1024
+AUTO = "auto"
+NAMES = (AUTO, "ring", "recursive-doubling", "rabenseifner", "tree")
+"""The algorithms of Allreduce between hosts, by the core's numbers."""
 
 
 class Settings(NamedTuple):
     """How ranks of several hosts work together."""
 
     algorithm: str = AUTO
-    """Of `choice.NAMES`."""
+    """Of NAMES."""
     leaders: int | None = None
     """Of each host; None: one for each NUMA node that its ranks are on."""
     segment_bytes: int | None = None

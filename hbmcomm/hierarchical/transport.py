@@ -1,58 +1,89 @@
 """Transport `hierarchical`: the core among ranks that can share memory, messages of MPI between.
 
-Short calls on plain arrays go to `hierarchical/flat`. Every other call goes the slow path of
-transport `direct`, which reads its arguments in Python, and then to `hierarchical/operations`.
+The core does both, and each call is one operation of it, as with transport `direct`. This file
+opens and ends what the core needs, and says what its failures mean.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
+import weakref
 from functools import partial
 from typing import Any
 
 from mpi4py import MPI
 
 from hbmcomm.errors import ArenaUnavailable, CallMismatch, HbmcommError, PeerError
-from hbmcomm.hierarchical import flat, operations, watch
+from hbmcomm.hierarchical import watch
 from hbmcomm.hierarchical.grouping import Layout, find_hosts
-from hbmcomm.hierarchical.inside import Inside
-from hbmcomm.hierarchical.links import Call
-from hbmcomm.hierarchical.settings import settings
-from hbmcomm.hierarchical.task import Task
-from hbmcomm.hierarchical.threaded import Engine, Operation, Request, ThreadedPlan
-from hbmcomm.hierarchical.ways import Ways
-from hbmcomm.hierarchical.wire import Wire
+from hbmcomm.hierarchical.links import calls_of
+from hbmcomm.hierarchical.settings import NAMES, Settings, settings
 from hbmcomm.memory import consensus
 from hbmcomm.memory.arena_creation import create_arena
 from hbmcomm.memory.kinds import resolve
-from hbmcomm.transports import mpi_progress
-from hbmcomm.transports.arguments import Operands
-from hbmcomm.transports.call import with_copied_input
+from hbmcomm.transports import mpi_progress, native
 from hbmcomm.transports.direct import Direct
-from hbmcomm.transports.native import FOREIGN_NUMBERS, OPERATIONS, ffi, lib, setting
+from hbmcomm.transports.native import FOREIGN_NUMBERS, Core, ffi, lib, setting
 from hbmcomm.transports.opening import open_core, open_on_all
 from hbmcomm.transports.operand import register
-from hbmcomm.transports.persistent import Persistent
-from hbmcomm.transports.plans import FREED, Plan
 from hbmcomm.transports.transport import Neighbours
 
-_UNREADABLE, _COPY_FIRST = lib.HBM_UNREADABLE, lib.HBM_COPY_FIRST
 _SOON = 1.0  # seconds
 _PATIENT = {"spin_us": 0, "yield_us": 200}
 """Thresholds of the core: ranks wait for messages from other hosts, and leave their CPU to MPI. The
 ranks of a host are soon there, so they need not sleep."""
+_KEEP_THE_STATE = (lib.HBM_PENDING, lib.HBM_BUSY, lib.HBM_FORKED)
+"""Statuses after which the communicator is as usable as before."""
+
+
+class _Hosts:
+    """One rank's state of all hosts in the core; `handle` is what its calls take."""
+
+    def __init__(
+        self, core: Core, layout: Layout, chosen: Settings, wire: MPI.Intracomm, news: int
+    ) -> None:
+        self.core, self.wire = core, wire  # the core uses both
+        table = ffi.new("hbm_wire *")
+        if not lib.hbm_wire_of_mpi(mpi_progress.handle_of(wire, MPI.Comm), table):
+            raise ArenaUnavailable("transport hierarchical: mpi4py hides the functions of its MPI")
+        host_of = ffi.new("int32_t[]", [layout.host_of[rank] for rank in range(wire.size)])
+        leading = ffi.new("int32_t[]", layout.leading)
+        setup = {
+            "rank": layout.rank,
+            "ranks": wire.size,
+            "hosts": len(layout.hosts),
+            "leaders": layout.leaders,
+            "algorithm": NAMES.index(chosen.algorithm),
+            "news": news,
+            "longest": chosen.segment_bytes or 0,
+            "host_of": host_of,
+            "leading": leading,
+        }
+        opened = lib.hbm_open_hosts(core.handle, ffi.new("hbm_hosts_setup *", setup), table)
+        if opened == ffi.NULL:
+            raise HbmcommError("transport hierarchical: no memory for a communicator")
+        self.handle = ffi.gc(opened, lib.hbm_free)  # plans may outlive the communicator
+        self.close = weakref.finalize(self, _close, self.handle)  # before `core` closes
+
+
+def _close(handle: Any) -> None:
+    if lib.hbm_close(handle) == lib.HBM_BUSY:
+        _in_use.append(handle)
+
+
+_in_use: list[Any] = []
+"""What was left while another thread waited in it: that thread may still touch it."""
 
 
 class Hierarchical(Direct):
-    """Ranks of one host have a state in the core; this class never has one of all ranks."""
+    """Ranks of one host have a state in the core, and all ranks have one on top of that."""
 
     _options: Any
-    _engine: Engine
-    _ways: Ways | None = None
+    _hosts: _Hosts | None = None
+    """None where all ranks are on one host: the core does everything alone then."""
     _watch: watch.Watch | None = None
     _broken: BaseException | None = None
+    _inside: tuple[int, ...] = ()
 
     # ---- beginning and end ----
 
@@ -72,217 +103,91 @@ class Hierarchical(Direct):
         layout = Layout(hosts, rank, chosen.leaders or min(on_each), nodes)
         among = MPI.Intracomm(own.Split(layout.host, rank))
         create = partial(create_arena, kind=partial(resolve, self.kind, self.nodes))
-        here = (create, among.allgather, layout.index, layout.inside, _PATIENT)
+        thresholds = _PATIENT if len(hosts) > 1 else {}
+        here = (create, among.allgather, layout.index, layout.inside, thresholds)
         try:
             self._state, self._arena = open_on_all(own.allgather, partial(open_core, *here))
         finally:
             among.Free()
-        inside = Inside(self._state.handle, self._check)
-        self._engine = Engine()
-        self._watch = watch.create(own.allgather, layout) if len(hosts) > 1 else None
-        wire = Wire(own.Dup(), self._look, self._refuse_lost)
-        self._ways = Ways(layout, inside, wire, chosen)
+        self._inside, self._core = layout.inside, self._state.handle
+        if len(hosts) > 1:
+            self._open_hosts(own, layout, chosen)
+        self._handle = int(ffi.cast("uintptr_t", self._core))
+
+    def _open_hosts(self, own: MPI.Intracomm, layout: Layout, chosen: Settings) -> None:
+        assert self._state is not None
+        self._watch = watch.create(own.allgather, layout)
+        wire = MPI.Intracomm(own.Dup())
+        wire.Set_errhandler(MPI.ERRORS_RETURN)
+        news = -1 if self._watch is None else self._watch.news
+        self._hosts = _Hosts(self._state, layout, chosen, wire, news)
+        self._core = self._hosts.handle
+        if self._watch is not None:
+            self._watch.watch_calls(calls_of(self._core))
 
     def _leave(self) -> None:
-        if self._state is None or self._ways is None:
+        state, hosts = self._state, self._hosts
+        if hosts is None or state is None:
+            super()._leave()
             return
-        self._engine.drain()
-        state, ways = self._state, self._ways
         if self._broken is None:
-            with suppress(PeerError):
-                ways.inside.barrier()
-                ways.wire.free()
+            last = ffi.new("hbm_call *", {"operation": FOREIGN_NUMBERS["barrier"]})
+            status = lib.hbm_run(self._core, last)  # after all that is in flight
+            if status == lib.HBM_BUSY:
+                raise self._reported(state.error(status))
+            if status:
+                self._error(status)
+        if self._broken is None:
+            hosts.wire.Free()
+        hosts.close()
         if self._watch is not None:
             self._watch.close()
-        self._state, self._ways, self._arena, self._watch = None, None, None, None
+        self._state, self._core, self._handle, self._arena = None, ffi.NULL, 0, None
+        self._watch = self._hosts = None
         state.close()
 
     def _abandon(self) -> None:
-        """A call in flight ends first, soon: it may be inside the core, or wait for a message."""
-        if self._ways is None:
-            return
-        self._broken = self._broken or PeerError("an error ended this rank's part")
-        if self._watch is not None:
-            self._watch.fail(str(self._broken))
-        self._engine.after(self._give_up)
-
-    def _give_up(self) -> None:
-        if self._ways is not None:
-            self._ways.wire.strand()
+        """Calls in flight end; another thread's blocking call does soon."""
+        if self._hosts is not None:
+            self._broken = self._broken or PeerError("an error ended this rank's part")
+            if self._watch is not None:
+                self._watch.fail(str(self._broken))
+            lib.hbm_lose(self._hosts.handle)
+            self._hosts.close()
         super()._abandon()
-
-    def _look(self, waited: float) -> None:
-        """Raise an error where a message cannot come."""
-        self._refuse_broken()
-        if self._watch is not None:
-            self._watch.look(waited)
-
-    def _refuse_lost(self) -> None:
-        self._refuse_broken()
-        if self._watch is not None:
-            self._watch.refuse_lost()
-
-    def _refuse_broken(self) -> None:
-        if self._broken is not None:
-            raise PeerError(f"this communicator is unusable since: {self._broken}")
 
     def _neighbours(self) -> Neighbours | None:
         found = super()._neighbours()
-        if found is None or self._ways is None:
-            return None
-        return found._replace(ranks=self._ways.layout.inside)
+        return None if found is None else found._replace(ranks=self._inside)
 
-    # ---- calls ----
+    # ---- failures ----
 
-    def _again(self, status: int, name: str, *arguments: Any) -> None:
-        ways = self._ways
-        if ways is not None and (short := flat.of_arrays(ways, name, arguments)) is not None:
-            call, start = short
-            self._run(partial(self._do, call, partial(ways.wire.collective, name, start)))
-            return
-        task = self._task(name, *arguments)
-        if not isinstance(task, Task):
-            task()
-            return
-        self._run(self._act(task))
+    def _error(self, status: int) -> BaseException:
+        """What a status means; a failure makes the communicator unusable."""
+        state = self._state
+        if self._hosts is None or state is None or status in _KEEP_THE_STATE:
+            return super()._error(status)
+        if self._broken is not None:
+            return PeerError(f"this communicator is unusable since: {self._broken}")
+        self._broken = self._explained(status, state, self._hosts)
+        self._abandon()
+        return self._broken
 
-    def _run(self, act: Callable[[], None]) -> None:
-        """Do a call, after those in flight; the error handler sees its error."""
-        self._reporting(partial(self._engine.run, act))
-
-    def _reporting(self, act: Callable[[], None]) -> None:
-        try:
-            act()
-        except HbmcommError as error:
-            self._reported(error)
-            raise
-
-    def _check(self, status: int) -> None:
-        """Raise the error of a part of a call, on any thread; `_run` reports that of a call."""
-        if status:
-            raise self._error(status)
-
-    def _starting(self, _status: int, name: str, *arguments: Any) -> tuple[Any, ...]:
-        if not _has_threads():
-            return self._mpi_starts(name, *arguments)
-        task = self._task(name, *arguments)
-        if not isinstance(task, Task):
-            return self._mpi_starts(name, *arguments)
-        operation = Operation(self._act(task), self._reported)
-        return Request.of(operation), *self._engine.starting(operation)
-
-    def _plan(self, name: str, info: MPI.Info, *arguments: Any) -> Plan:
-        task = self._task(name, *arguments)
-        if not isinstance(task, Task) or not _has_threads():
-            return Persistent._plan(self, name, info, *arguments)
-
-        def act() -> Callable[[], None]:
-            again = self._task(name, *arguments) if task.packs else task
-            return self._act(again)
-
-        def run() -> None:
-            self._run(act())
-
-        def operation() -> Operation:
-            return Operation(act(), self._reported)
-
-        return ThreadedPlan.of(run, operation, self._engine.starting, self._reported)
-
-    def _task(self, name: str, *arguments: Any) -> Any:
-        """A call with its operands; where MPI must do it, a function that makes it."""
-        operands = self._operands(_UNREADABLE, name, *arguments)
-        if not isinstance(operands, Operands):
-            return operands
-        task = Task(name, operands)
-        if not self._serves(task):
-            return self._operands(lib.HBM_UNSERVED, name, *arguments)
-        if self._must_copy(task):
-            task = Task(name, with_copied_input(name, operands, self.size))
-        return task
-
-    def _serves(self, task: Task) -> bool:
-        """Whether the core serves the call and what becomes of it inside a host, on every rank."""
-        if not lib.hbm_serves(task.call, self.size):
-            return False
-        ways = self._ways
-        if ways is None or task.call.reduction != lib.HBM_USER or ways.layout.leaders == 1:
-            return True
-        inside = ffi.new("hbm_call *", task.call[0])
-        inside.operation, inside.count = OPERATIONS.index("Reduce_scatter_block"), 1
-        return bool(lib.hbm_serves(inside, ways.layout.most))
-
-    def _must_copy(self, task: Task) -> bool:
-        """Whether received data would be written over data that is still to be sent."""
-        ways, state = self._ways, self._state
-        if ways is not None and state is not None and len(ways.layout.hosts) == 1:
-            return bool(lib.hbm_check(state.handle, task.call) == lib.HBM_COPY_FIRST)
-        return task.overlaps(self.size)
-
-    def _act(self, task: Task) -> Callable[[], None]:
-        def act() -> None:
-            assert self._ways is not None
-            operations.run(self._ways, task)
-
-        return partial(self._do, task.described, act)
-
-    def _do(self, call: Call, act: Callable[[], None]) -> None:
-        """Do a call; a failure makes the communicator unusable."""
-        self._refuse_broken()
-        if self._ways is None:
-            raise HbmcommError(FREED)
-        if self._watch is not None:
-            self._watch.begin(call)
-        try:
-            act()
-        except BaseException as error:
-            self._broken = self._explained(error)
-            self._abandon()
-            if self._broken is not error:
-                raise self._broken from error
-            raise
-        if self._watch is not None:
-            self._watch.end()
-
-    def _explained(self, error: BaseException) -> BaseException:
-        """What a failure means: where MPI reports one, the watch may know of a lost rank soon."""
-        if not isinstance(error, MPI.Exception) or isinstance(error, HbmcommError):
-            return error
-        until = time.monotonic() + _SOON
-        try:
-            while time.monotonic() < until:
-                self._look(0.0)
-                time.sleep(0.01)
-        except (PeerError, CallMismatch) as found:
-            return found
-        return PeerError(f"MPI failed between hosts: {error}; the communicator is unusable now")
-
-    def _announce(self, name: str, meet: bool = False) -> None:
-        """Note a call of MPI, after those in flight; waits for nobody.
-
-        With HBMCOMM_CHECK_CALLS=1 or `meet`, ranks of a host meet in it.
-        """
-        ways, guard, state = self._ways, self._watch, self._state
-        if ways is None or state is None:
-            return
-
-        def act() -> None:
-            if guard is not None:
-                guard.begin(Call(name))
-            number = FOREIGN_NUMBERS[name]
-            if meet:
-                ways.inside.run(ffi.new("hbm_call *", {"operation": number}))
-            else:
-                ways.inside.note(number)
-            if guard is not None:
-                guard.end()
-
-        self._reporting(self._refuse_lost)
-        if meet or state.tuning["check_calls"]:
-            self._run(act)
-        else:
-            self._reporting(partial(self._engine.after, act))
-
-
-def _has_threads() -> bool:
-    """Whether calls may run on a thread beside the caller's."""
-    return bool(MPI.Query_thread() == MPI.THREAD_MULTIPLE)
+    def _explained(self, status: int, state: Core, hosts: _Hosts) -> BaseException:
+        why = ffi.new("hbm_failure *")
+        if status == lib.HBM_INTERRUPTED or lib.hbm_failure_of(state.handle, why):
+            return state.error(status)
+        lib.hbm_failure_of(hosts.handle, why)
+        until = time.monotonic() + (_SOON if status == lib.HBM_WIRE_FAILED else 0)
+        while self._watch is not None:  # where MPI fails, news of a lost rank may come soon
+            try:
+                self._watch.refuse_lost()
+            except (PeerError, CallMismatch) as lost:
+                return lost
+            if time.monotonic() >= until:
+                break
+            time.sleep(0.01)
+        if status == lib.HBM_WIRE_FAILED:
+            text = MPI.Get_error_string(ffi.cast("int", why.own_what))
+            return PeerError(f"MPI failed between hosts: {text}; the communicator is unusable now")
+        return native.explained(why, self.rank, range(self.size))

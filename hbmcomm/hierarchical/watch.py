@@ -49,9 +49,6 @@ class Watch:
 
     Args:
         links: The rank at the other end of each connection.
-
-    Attributes:
-        begin, end: This rank begins a call; it has done its part in that.
     """
 
     def __init__(self, layout: Layout, links: dict[int, Link]) -> None:
@@ -64,12 +61,26 @@ class Watch:
         self._lock = threading.RLock()
         self._lost = self._differs = ""
         self._calls, self._told = Calls(), 0
-        self.begin, self.end = self._calls.add, self._calls.finish
         self._left: dict[int, _Leave] = {}
-        ends = list(links.values())
-        self._say_goodbye = weakref.finalize(self, _goodbye, layout.rank, ends, self._calls)
+        self._say_goodbye = self._prepare_goodbye()
         view = weakref.ref(self)
         threading.Thread(target=stand_guard, args=(view,), daemon=True).start()
+
+    @property
+    def news(self) -> int:
+        """A descriptor that is readable when notices have come that were not read yet."""
+        return self._news.fileno()
+
+    def watch_calls(self, calls: Calls) -> None:
+        """End these when a rank is lost, or makes other ones."""
+        self._say_goodbye.detach()
+        self._calls = calls
+        self._say_goodbye = self._prepare_goodbye()
+        self._end_calls()
+
+    def _prepare_goodbye(self) -> Any:
+        ends = list(self._links.values())
+        return weakref.finalize(self, _goodbye, self._layout.rank, ends, self._calls)
 
     def refuse_lost(self) -> None:
         """Raise an error where news of a loss has come; waits for none.
@@ -98,10 +109,11 @@ class Watch:
             waited: Seconds since the last message.
         """
         self.refuse_lost()
-        if waited > _PATIENCE:
-            self._tell_calls()
+        begun, _, _ = self._calls.numbers()
+        if waited > _PATIENCE and begun:
+            self._tell_calls(begun)
         now = time.monotonic()
-        needed = max(self._calls.count, 1)  # regions count no calls: any rank may be needed
+        needed = max(begun, 1)  # where calls are not counted, any rank may be needed
         for rank, leave in list(self._left.items()):
             if leave.finished < needed and min(waited, now - leave.moment) > GRACE:
                 raise PeerError(f"rank {rank} has left; the communicator is unusable now")
@@ -131,11 +143,28 @@ class Watch:
         for link in list(self._links.values()):
             link.send(notice)
 
-    def _tell_calls(self) -> None:
+    def _tell_calls(self, begun: int) -> None:
         """Say once for each call that this rank waits in it."""
-        if self._calls.count != self._told:
-            self._told = self._calls.count
+        if begun != self._told:
+            self._told = begun
             self._tell(_WAITS, calls=tuple(self._calls.recent()))
+
+    def tend_calls(self) -> None:
+        """End a call that waits for a rank that is gone, or that other ranks do not make."""
+        begun, finished, waited = self._calls.numbers()
+        if begun == finished:
+            return
+        try:
+            self.look(waited)
+        except PeerError as error:
+            self._lost = self._lost or str(error).partition(";")[0]
+        except CallMismatch:
+            pass
+        self._end_calls()
+
+    def _end_calls(self) -> None:
+        if self._lost or self._differs:
+            self._calls.lose()
 
     def _read_from(self, rank: int) -> None:
         link = self._links.get(rank)
@@ -172,6 +201,7 @@ class Watch:
             self._compare(rank, notice.calls)
         elif not self._lost:
             self._lost = f"rank {rank} {what}"
+        self._end_calls()
 
     def _compare(self, rank: int, calls: tuple[tuple[int, str], ...]) -> None:
         """Report where another rank waits in another call than this one."""
@@ -255,12 +285,14 @@ def stand_guard(view: weakref.ref[Watch]) -> None:
             return
         try:
             going_on = watch.read(1.0)
+            watch.tend_calls()
         except OSError:  # closed meanwhile
             return
         del watch
 
 
 def _goodbye(rank: int, links: list[Link], calls: Calls) -> None:
+    _, finished, _ = calls.numbers()
     for link in links:
-        link.send(Notice(rank, _LEFT, calls.finished))
+        link.send(Notice(rank, _LEFT, finished))
         link.close()

@@ -18,7 +18,8 @@ from typing import Any
 from torch import distributed
 
 from hbmcomm.errors import ArenaUnavailable, HbmcommError
-from hbmcomm.memory import consensus, procfs
+from hbmcomm.hierarchical.grouping import Layout
+from hbmcomm.memory import consensus, cpu_location, procfs
 from hbmcomm.memory.arena_creation import MOST_RANKS, create_arena
 from hbmcomm.memory.consensus import Allgather
 from hbmcomm.memory.kinds import Kind, default_kind, resolve
@@ -63,7 +64,10 @@ def _create(
     store: distributed.Store, rank: int, size: int, timeout: timedelta
 ) -> distributed.Backend:
     gather = allgather(distributed.PrefixStore("hbm", store), rank, size, timeout)
-    hosts = _by_host(consensus.run_on_all(gather, _prepared))
+    prepared = consensus.run_on_all(gather, _prepared)
+    hosts, nodes = _by_host([boot for boot, _ in prepared]), [node for _, node in prepared]
+    leaders = min(len({nodes[each] for each in ranks}) for ranks in hosts)
+    layout = Layout([*map(tuple, hosts)], rank, leaders, dict(enumerate(nodes)))
     most = max(map(len, hosts))
     try:
         if most > MOST_RANKS:
@@ -93,7 +97,9 @@ def _create(
         explain=partial(_explain, core),
         close=core.close,
         companion=companion,
-        hosts=hosts,
+        host_of=[layout.host_of[each] for each in range(size)],
+        leading=list(layout.leading),
+        leaders=layout.leaders,
     )
     return found
 
@@ -111,10 +117,13 @@ def _leave_last(store: distributed.Store, rank: int, size: int) -> None:
             read.wait([str(each) for each in range(1, size)], FAREWELL)
 
 
-def _prepared() -> int:
-    """A number of this host, once the C++ part is loaded: a rank without it must not be awaited."""
+def _prepared() -> tuple[int, int]:
+    """A number of this host, and the NUMA node of this rank.
+
+    Once the C++ part is loaded: a rank without it must not be awaited.
+    """
     shim()
-    return procfs.boot(Path("/proc"))
+    return procfs.boot(Path("/proc")), cpu_location.of_this_process().node
 
 
 def _network() -> tuple[int, str]:

@@ -19,7 +19,12 @@ from hbmcomm.memory.consensus import Problem
 from hbmcomm.memory.handshake import Answer
 from hbmcomm.transports.native import Setting
 
-_KINDS = (Answer, Problem | None, tuple[int, str], tuple[int | None, Problem | None])
+_KINDS = (
+    Answer,
+    Problem | None,
+    tuple[int, str],
+    tuple[tuple[int, int] | None, Problem | None],
+)
 """Of the values that ranks exchange; no value is of two of them."""
 
 

@@ -14,7 +14,9 @@ from hbmcomm.transports.native import ffi, lib
 
 _FUNCTIONS = (
     "hbm_run",
-    "hbm_fold",
+    "hbm_open_hosts",
+    "hbm_close",
+    "hbm_free",
     "hbm_dtype_size",
     "hbm_awaited",
     "hbm_reduces",

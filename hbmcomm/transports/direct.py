@@ -143,7 +143,7 @@ class DirectBase(Transport):
     def _operands(self, status: int, name: str, *arguments: Any) -> Any:
         """The operands of a call, or a function that makes it; see `_read`."""
         if status not in (_UNREADABLE, *_REFUSED) and self._state is not None:
-            raise self._reported(self._state.error(status))
+            raise self._reported(self._error(status))
         through_mpi = partial(getattr(MPI.Intracomm, name), self, *arguments)
         if self._state is None:
             return through_mpi  # raises the error: it was freed, or is COMM_NULL

@@ -22,6 +22,12 @@ _FUNCTIONS = {
     "status_set_elements": "MPI_Status_set_elements",
     "status_set_cancelled": "MPI_Status_set_cancelled",
 }
+_MESSAGES = {
+    "isend": "MPI_Isend",
+    "irecv": "MPI_Irecv",
+    "testsome": "MPI_Testsome",
+    "is_complete": "MPIX_Request_is_complete",
+}
 _HOOKS = {"register_progress": "opal_progress_register", "async_start": "MPIX_Async_start"}
 _THREADS = {
     MPI.THREAD_MULTIPLE: lib.HBM_MULTIPLE,
@@ -38,18 +44,19 @@ def join() -> bool:
     if not all(functions.values()):
         return False  # an mpi4py that does not export its MPI's functions
     hooks = {field: _address(library, name) for field, name in _HOOKS.items()}
-    if _handle(MPI.COMM_WORLD, MPI.Comm) >> 24 != 0x44:  # not a handle of MPICH's own ABI
+    if handle_of(MPI.COMM_WORLD, MPI.Comm) >> 24 != 0x44:  # not a handle of MPICH's own ABI
         hooks["async_start"] = 0
     lib.hbm_use_mpi(
         ffi.new(
             "hbm_mpi *",
             functions
+            | {field: _address(library, name) for field, name in _MESSAGES.items()}
             | hooks
             | {
-                "world": _handle(MPI.COMM_WORLD, MPI.Comm),
-                "byte": _handle(MPI.BYTE, MPI.Datatype),
+                "world": handle_of(MPI.COMM_WORLD, MPI.Comm),
+                "byte": handle_of(MPI.BYTE, MPI.Datatype),
                 "stream": _NULL_STREAM,
-                "null_request": _handle(MPI.REQUEST_NULL, MPI.Request),
+                "null_request": handle_of(MPI.REQUEST_NULL, MPI.Request),
                 "any_source": MPI.ANY_SOURCE,
                 "last_tag": MPI.COMM_WORLD.Get_attr(MPI.TAG_UB),
                 "error": MPI.ERR_OTHER,
@@ -78,7 +85,7 @@ def _address(library: ctypes.CDLL, name: str) -> int:
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
-def _handle(of: Any, kind: type) -> int:
+def handle_of(of: Any, kind: type) -> int:
     words = {4: ctypes.c_uint32, 8: ctypes.c_uint64}
     return int(words[MPI._sizeof(kind)].from_address(MPI._addressof(of)).value)
 

@@ -36,7 +36,9 @@ FOREIGN = (
 """Calls that MPI serves; the core notes these, and compares them with the calls of others."""
 
 FOREIGN_NUMBERS = {name: lib.HBM_FOREIGN + index for index, name in enumerate(FOREIGN)}
-_NAMES = dict(enumerate(OPERATIONS)) | {number: name for name, number in FOREIGN_NUMBERS.items()}
+CALL_NAMES = dict(enumerate(OPERATIONS)) | {
+    number: name for name, number in FOREIGN_NUMBERS.items()
+}
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "bfloat16", "float32", "float64", "longdouble")
@@ -247,9 +249,9 @@ def explained(why: Any, own: int, names: Sequence[int]) -> HbmcommError:
 def _difference(why: Any) -> str:
     """What ranks called that differs: other collectives, or one with other arguments."""
     own, others = (_Words.of(what) for what in (why.own_what, why.others_what))
-    if _NAMES.get(own.operation) != _NAMES.get(others.operation):
+    if CALL_NAMES.get(own.operation) != CALL_NAMES.get(others.operation):
         return "different collectives"
-    name = _NAMES.get(own.operation, "a call")
+    name = CALL_NAMES.get(own.operation, "a call")
     if own.operation != others.operation:
         return f"{name} with different arguments (a buffer is too short, or one for MPI alone)"
     pairs = {

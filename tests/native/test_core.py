@@ -63,6 +63,8 @@ TESTS = {
     "mpi_threads": "a thread that may not call MPI leaves that to one that may",
     "forks": "the child of a fork finds no lock held, and has operations of its own",
     "refusals": "idle memory is returned but for what the kernel refuses, or a peer may write into",
+    "hosts": "any sequence of calls of several hosts gives the results of a naive reference",
+    "lost": "a rank that waits for a rank of another host stops once that one is lost",
     "hooks": "neither a program's end nor an operation that starts misses the hooks of MPI",
     "rates": "two cores copy through common memory",
     "optimizers": "optimisers have the bits of their formulas for any length from any address",
@@ -79,7 +81,14 @@ WITHOUT_THREAD_SANITIZER = {
 
 SEED = 6717
 LEAST_SECONDS = 0.5
-SECONDS = {"random_calls": 5, "many_ranks": 2, "intruder": 2, "heap": 1, "heap_threads": 1}
+SECONDS = {
+    "random_calls": 5,
+    "many_ranks": 2,
+    "hosts": 4,
+    "intruder": 2,
+    "heap": 1,
+    "heap_threads": 1,
+}
 Check = Callable[[str, float], None]
 
 pytestmark = pytest.mark.alone  # threads that spin and sleepers that are timed

@@ -79,6 +79,7 @@ hbm_comm *hbm_open(const hbm_setup *setup)
     c->arrays = setup->arrays;
     c->staging = HBM_NOWHERE;
     c->shared_room = shared_room_of(c->size);
+    c->user_room = UINT64_MAX;
     c->forks = hbm_forks();
     atomic_store_explicit(&c->references, 1, memory_order_relaxed);
     find_peers(c, setup);
@@ -94,6 +95,8 @@ void hbm_release(hbm_comm *c)
         c->held = h->next;
         free(h);
     }
+    if (c->by)
+        c->by->free(c);
     hbm_ungroup(&c->groups);
     free(c->peers);
     free(c);

@@ -28,6 +28,7 @@ struct hbm_operation {
     uint64_t given;            /* pieces put into staging buffers, if counted apart from `piece` */
     /* facts about this call */
     int sends_from_arena, receives_in_arena, streaming, in_turn;
+    int is_note;               /* hbm_note(): MPI serves it */
     int reads_memory;          /* it reads more of other ranks than their slots */
     uint64_t received, recv_offset; /* bytes that this rank receives; their offset in the arena */
     uint32_t flags;            /* post_flags that all ranks posted, once hbm_enter() is complete */
@@ -61,7 +62,18 @@ typedef struct {
     int pid, node;
 } peer;
 
+/* What a communicator of several hosts does in the place of the core (hosts/hosts.c). `wait` returns
+   what hbm_await() does. */
+typedef struct {
+    advance advance;
+    int (*wait)(hbm_comm *c);
+    void (*fail)(hbm_comm *c);
+    void (*free)(hbm_comm *c);
+} hbm_served_by;
+
 struct hbm_comm {
+    const hbm_served_by *by;    /* NULL: all ranks share memory */
+    struct hbm_hosts *hosts;
     int rank, size, oversubscribed;
     uint32_t boot;
     hbm_tuning tuning;
@@ -77,6 +89,7 @@ struct hbm_comm {
     uint64_t staging;           /* their offset in it */
     uint64_t staging_populated; /* bytes of them, from that offset on */
     uint64_t shared_room;       /* as shared_room_of() */
+    uint64_t user_room;         /* bytes of an entry of a program's function, at most */
     uint64_t staged;            /* pieces put into them so far */
     uint64_t reduced;           /* buffers of them that reductions have filled so far */
     hbm_heap *arrays;

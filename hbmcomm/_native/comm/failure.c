@@ -34,6 +34,8 @@ int hbm_fail(hbm_comm *c, const hbm_failure *why)
     atomic_thread_fence(memory_order_release);
     mark_stopped(c);
     hbm_ring(c);
+    if (c->by)
+        c->by->fail(c);
     return why->status;
 }
 

@@ -22,6 +22,7 @@ static _Atomic int usable;
 static unsigned forks; /* at the time when the table was filled */
 static pthread_t main_thread;
 static _Thread_local int polling; /* this thread is inside MPI at our request */
+static _Thread_local int in_hook; /* this thread is in a hook of MPICH */
 static _Thread_local int beside;  /* as hbm_set_beside() has said */
 
 void hbm_fill_mpi_table(const hbm_mpi *functions)
@@ -62,6 +63,14 @@ int hbm_set_beside(int is_beside)
     beside = is_beside;
     return was;
 }
+
+void hbm_set_in_hook(int is_in) { in_hook = is_in; }
+
+int hbm_in_hook(void) { return in_hook; }
+
+void hbm_begin_mpi(void) { polling = 1; }
+
+void hbm_end_mpi(void) { polling = 0; }
 
 int hbm_may_call_mpi(void) { return !polling && hbm_is_mpi_thread(); }
 

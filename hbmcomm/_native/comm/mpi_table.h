@@ -12,6 +12,14 @@ int hbm_has_mpi(void);
 int hbm_is_mpi_thread(void);
 int hbm_may_call_mpi(void);
 
+/* Around calls of MPI that advance MPI, and so its hooks: in between, hbm_may_call_mpi() is 0. */
+void hbm_begin_mpi(void);
+void hbm_end_mpi(void);
+
+/* Whether this thread is in a hook of MPICH, which holds a lock: no call may advance MPI there. */
+void hbm_set_in_hook(int is_in);
+int hbm_in_hook(void);
+
 /* Fills the table; NULL: MPI has ended. */
 void hbm_fill_mpi_table(const hbm_mpi *functions);
 

@@ -80,7 +80,7 @@ static void check_awaited(hbm_comm *c)
         hbm_progress(c);
 }
 
-static void advance_one(hbm_comm *c)
+void hbm_advance(hbm_comm *c)
 {
     if (c->forks == hbm_forks() && try_lock(c, LOCKED, LOCKED)) {
         hbm_progress(c);
@@ -104,7 +104,7 @@ void hbm_progress_others(const hbm_comm *waiting)
         below = n ? active[n - 1]->number_listed : 0;
         for (int i = 0; i < n; i++) {
             if (active[i] != waiting)
-                advance_one(active[i]);
+                hbm_advance(active[i]);
             hbm_release(active[i]);
         }
     } while (n == AT_A_TIME);

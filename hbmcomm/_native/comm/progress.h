@@ -8,6 +8,9 @@
 void hbm_append(hbm_operation *o);
 void hbm_progress(hbm_comm *c);
 
+/* Advances a communicator that nobody waits in, unless another thread does. */
+void hbm_advance(hbm_comm *c);
+
 /* Advances the operations in flight of this process, except those of `waiting`, which may be
    NULL. */
 void hbm_progress_others(const hbm_comm *waiting);

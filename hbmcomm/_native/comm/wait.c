@@ -22,6 +22,9 @@
 #define LONGEST_NAP_NS (1000 * 1000)
 #define LONELY_NAP_NS (50 * 1000 * 1000) /* where a rank has nothing else to advance; not the first */
 #define YIELDS 8                         /* between two rounds of advancing everything else */
+#define PAUSE_YIELD_NS (2 * 1000 * 1000) /* of waiting, after which pauses are naps */
+#define SHORTEST_PAUSE_NS (20 * 1000)
+#define LONGEST_PAUSE_NS (200 * 1000)
 
 static int never(void) { return 0; }
 static int (*interrupted)(void) = never;
@@ -146,6 +149,32 @@ int hbm_await(hbm_comm *c, const awaited *a, const hbm_comm *queue)
     return HBM_OK;
 }
 
+int hbm_pause(hbm_comm *c, uint64_t since)
+{
+    static _Thread_local uint64_t asked;
+    uint64_t now = now_ns(), waited = now - since;
+    hbm_unlock(c);
+    int signal = 0;
+    if (waited < PAUSE_YIELD_NS) {
+        sched_yield();
+    } else {
+        uint64_t ns = (waited - PAUSE_YIELD_NS) / 4;
+        ns = ns < SHORTEST_PAUSE_NS ? SHORTEST_PAUSE_NS
+                                    : ns < LONGEST_PAUSE_NS ? ns : LONGEST_PAUSE_NS;
+        sleeping.comm = c;
+        sleeping.since = since;
+        signal = nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL) != 0;
+        hbm_progress_others(c);
+    }
+    int ends = 0;
+    if (signal || now - asked > SIGNAL_NS) {
+        ends = waited > SIGNAL_NS || signal ? interrupted() : 0;
+        asked = now;
+    }
+    hbm_lock_again(c);
+    return ends ? HBM_INTERRUPTED : HBM_OK;
+}
+
 int hbm_complete(hbm_operation *o)
 {
     hbm_comm *c = o->comm;
@@ -155,7 +184,7 @@ int hbm_complete(hbm_operation *o)
         if (status != HBM_PENDING)
             return status;
         awaited a = c->awaiting; /* another thread may change it while this one waits */
-        if (hbm_await(c, &a, c) == HBM_INTERRUPTED)
+        if ((c->by ? c->by->wait(c) : hbm_await(c, &a, c)) == HBM_INTERRUPTED)
             return HBM_PENDING;
     }
 }

@@ -14,4 +14,8 @@ int hbm_complete(hbm_operation *o);
    except those of `queue`, which may be NULL. */
 int hbm_await(hbm_comm *c, const awaited *a, const hbm_comm *queue);
 
+/* Waits a moment for what no word announces: yields the CPU, and sleeps once it has waited long. The
+   rest is as hbm_await(). `since`: when this wait began. */
+int hbm_pause(hbm_comm *c, uint64_t since);
+
 #endif

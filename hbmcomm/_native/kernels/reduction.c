@@ -94,7 +94,9 @@ static void reduce_others(hbm_kernel kernel, const void *const *in, int ins, uin
 static int combine_by_user(const hbm_call *call, const void *const *in, int ins, void *const *out,
                            int outs, uint64_t at, uint64_t bytes)
 {
-    void *result = malloc(bytes + !bytes);
+    if (!bytes)
+        return HBM_OK;
+    void *result = malloc(bytes);
     int status = result ? HBM_OK : HBM_NO_MEMORY;
     if (!status)
         memcpy(result, (const char *)in[ins - 1] + at, bytes);

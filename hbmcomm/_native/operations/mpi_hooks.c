@@ -47,7 +47,9 @@ static int poll_for_mpich(void *thing)
 {
     static _Thread_local int idle;
     (void)thing;
+    hbm_set_in_hook(1);
     hbm_progress_others(NULL);
+    hbm_set_in_hook(0);
     idle = hbm_in_flight() ? 0 : idle + 1;
     if (idle < IDLE_POLLS && !atomic_load_explicit(&letting_go, memory_order_acquire))
         return 0; /* MPIX_ASYNC_NOPROGRESS */

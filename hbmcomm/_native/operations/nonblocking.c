@@ -119,7 +119,8 @@ int hbm_note(hbm_comm *c, int operation)
     hbm_operation *o = hbm_new(c, &call);
     status = o ? hbm_prepare(o) : hbm_blame(c, HBM_NO_MEMORY, c->rank);
     if (!status) {
-        o->advance = hbm_note_path;
+        o->is_note = 1;
+        o->advance = c->by ? c->by->advance : hbm_note_path;
         o->reads_memory = 1; /* ranks that have failed must be noticed: MPI would wait for them */
         hbm_append(o);
         hbm_progress(c);

@@ -178,6 +178,8 @@ static int check(hbm_operation *o, uint64_t *sent, uint64_t *received)
 {
     if (!is_served(&o->call, o->comm->size, o->comm->shared_room, &o->block))
         return HBM_UNSERVED;
+    if (o->call.reduction == HBM_USER && entry_bytes(&o->call) > o->comm->user_room)
+        return HBM_UNSERVED;
     *sent = sent_bytes(o);
     *received = received_bytes(o);
     return is_awkward(o, *sent, *received) ? HBM_COPY_FIRST : HBM_OK;
@@ -199,7 +201,8 @@ int hbm_prepare(hbm_operation *o)
     o->stage = o->peer = o->step = 0;
     o->room = 0;
     o->flags = o->offer = o->seen = o->hops = 0;
-    o->advance = hbm_path(o);
+    o->reads_memory = o->is_note = 0;
+    o->advance = c->by ? c->by->advance : hbm_path(o);
     return c->failure.status;
 }
 

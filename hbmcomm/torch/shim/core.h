@@ -19,7 +19,9 @@ namespace hbmcomm {
 
 #define HBM_FUNCTIONS(X)                                                                           \
     X(hbm_run)                                                                                     \
-    X(hbm_fold)                                                                                    \
+    X(hbm_open_hosts)                                                                              \
+    X(hbm_close)                                                                                   \
+    X(hbm_free)                                                                                    \
     X(hbm_dtype_size)                                                                              \
     X(hbm_awaited)                                                                                 \
     X(hbm_reduces)                                                                                 \

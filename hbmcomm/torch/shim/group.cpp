@@ -1,29 +1,49 @@
 /* Ordering: the queue runs one operation of a group at a time, as the core requires. */
 #include "group.h"
 
+#include <algorithm>
+
 #include "operators.h"
 #include "arena.h"
 #include "without_python.h"
 
 namespace hbmcomm {
 
-namespace {
-
-std::unique_ptr<Hierarchy> hierarchy_of(const Opening &opening, int rank)
-{
-    if (opening.hosts.size() == 1)
-        return {};
-    return std::make_unique<Hierarchy>(reinterpret_cast<hbm_comm *>(opening.comm),
-                                       Layout(opening.hosts, rank), opening.companion);
-}
-
-} // namespace
-
 Group::Group(int rank, int size, Milliseconds timeout, Opening opening)
     : Backend(rank, size), options_(c10::make_intrusive<Options>("hbm", timeout)),
-      opening_(std::move(opening)), comm_(reinterpret_cast<hbm_comm *>(opening_.comm)),
-      hierarchy_(hierarchy_of(opening_, rank))
+      opening_(std::move(opening)), inside_(reinterpret_cast<hbm_comm *>(opening_.comm)),
+      comm_(inside_)
 {
+    const auto &of = opening_.host_of;
+    if (std::any_of(of.begin(), of.end(), [&](int32_t host) { return host != of[0]; }))
+        open_hosts();
+}
+
+/* The core's communicator of all ranks, with gloo between hosts. */
+void Group::open_hosts()
+{
+    const auto &of = opening_.host_of;
+    wire_ = std::make_unique<GlooWire>(opening_.companion);
+    hbm_hosts_setup setup{};
+    setup.rank = rank_;
+    setup.ranks = size_;
+    setup.hosts = *std::max_element(of.begin(), of.end()) + 1;
+    setup.leaders = opening_.leaders;
+    setup.news = -1;
+    setup.host_of = of.data();
+    setup.leading = opening_.leading.data();
+    const hbm_wire table = wire_->table();
+    comm_ = core.hbm_open_hosts(inside_, &setup, &table);
+    TORCH_CHECK(comm_, "hbm: no memory for a process group");
+}
+
+/* The number in the group of a rank of this host. */
+int Group::inside_rank(int index) const
+{
+    for (int rank = 0; rank < size_; rank++)
+        if (opening_.host_of[rank] == opening_.host_of[rank_] && index-- == 0)
+            return rank;
+    return rank_;
 }
 
 Group::~Group() { release_resources(); }
@@ -36,7 +56,10 @@ void Group::release_resources()
         remove_group(number_);
         abort();
         shutdown();
-        hierarchy_.reset();
+        if (wire_) {
+            core.hbm_free(comm_);
+            wire_.reset();
+        }
         opening_ = {}; // the companion's sockets and threads, and what Python has lent
     });
 }
@@ -45,8 +68,8 @@ void Group::abort()
 {
     WithoutPython released;
     closing_.store(true, std::memory_order_relaxed);
-    if (hierarchy_)
-        hierarchy_->abort();
+    if (wire_)
+        wire_->abort();
     queue_.close();
 }
 
@@ -57,7 +80,14 @@ void Group::shutdown()
     leave();
 }
 
-void Group::leave() { std::call_once(left_, opening_.close); }
+void Group::leave()
+{
+    std::call_once(left_, [this] {
+        if (wire_)
+            core.hbm_close(comm_);
+        opening_.close();
+    });
+}
 
 Milliseconds Group::chosen(Milliseconds timeout) const
 {
@@ -90,30 +120,16 @@ hbm_call Group::call_of(hbm_operation_code operation, const at::Tensor &tensor) 
 void Group::run(hbm_call &call, const at::Tensor &input, Limit limit)
 {
     Wait wait(limit.timeout, closing_);
-    const auto attempt = [&] {
-        return hierarchy_ ? run_on_hosts(call, limit) : core.hbm_run(comm_, &call);
-    };
-    int status = attempt();
+    if (wire_)
+        wire_->set_deadline(Clock::now() + limit.timeout);
+    int status = core.hbm_run(comm_, &call);
     if (status == HBM_COPY_FIRST && input.defined()) {
         const at::Tensor copy = input.clone();
         call.send = address_of(copy);
-        status = attempt();
+        status = core.hbm_run(comm_, &call);
     }
     if (status)
         fail(status, limit, wait.is_late());
-}
-
-/* After a failure between hosts the other ranks of this host must not wait for this one. */
-int Group::run_on_hosts(const hbm_call &call, Limit limit)
-{
-    try {
-        return hierarchy_->run(call, Clock::now() + limit.timeout);
-    } catch (const WireFailure &failure) {
-        leave();
-        C10_THROW_ERROR(DistBackendError,
-                        c10::str("hbm: ", limit.name, ": ", failure.what(),
-                                 "; the group is unusable now"));
-    }
 }
 
 void Group::fail(int status, Limit limit, bool late)
@@ -123,9 +139,12 @@ void Group::fail(int status, Limit limit, bool late)
                       "the input, or take tensors that torch has allocated");
     TORCH_CHECK_VALUE(status != HBM_UNSERVED, "hbm: ", limit.name,
                       ": the tensor is longer than the core moves in one call; divide it");
-    int awaited = core.hbm_awaited(comm_);
-    if (hierarchy_)
-        awaited = hierarchy_->rank_of(awaited);
+    if (status == HBM_WIRE_FAILED) {
+        leave(); // the other ranks of this host must not wait for this one
+        C10_THROW_ERROR(DistBackendError, c10::str("hbm: ", limit.name, ": ", wire_->failure(),
+                                                   "; the group is unusable now"));
+    }
+    const int awaited = inside_rank(core.hbm_awaited(inside_));
     const std::string why = opening_.explain(status);
     if (late)
         C10_THROW_ERROR(DistBackendError,

@@ -1,8 +1,8 @@
 /* A process group on the C core: torch's operations become calls of the core.
 
    What the core has no code for (messages between two ranks, sparse tensors, monitored barriers)
-   goes to a companion group of gloo. Where ranks are on several hosts, a Hierarchy makes the calls
-   of the core. */
+   goes to a companion group of gloo. Where ranks are on several hosts, that carries the core's messages
+   between hosts too. */
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 #include "codes.h"
 #include "queue.h"
 #include "work.h"
-#include "hierarchy.h"
+#include "gloo_wire.h"
 
 namespace hbmcomm {
 
@@ -30,7 +30,9 @@ struct Opening {
     std::function<std::string(int status)> explain; /* why a call failed */
     std::function<void()> close;                    /* leaves the communicator */
     c10::intrusive_ptr<c10d::Backend> companion;
-    std::vector<std::vector<int>> hosts; /* the ranks of each */
+    std::vector<int32_t> host_of; /* of each rank */
+    std::vector<int32_t> leading; /* the ranks of each host in the order in which they lead */
+    int32_t leaders;              /* of each host: ranks that talk to other hosts */
 };
 
 class Group : public c10d::Backend {
@@ -118,9 +120,10 @@ private:
     /* One call of the core. Throws c10::DistBackendError where it fails. `input` is copied where
        the core needs a copy. */
     void run(hbm_call &call, const at::Tensor &input, Limit limit);
-    int run_on_hosts(const hbm_call &call, Limit limit);
     [[noreturn]] void fail(int status, Limit limit, bool late);
     void leave();
+    void open_hosts();
+    int inside_rank(int index) const;
     hbm_call call_of(hbm_operation_code operation, const at::Tensor &tensor) const;
     void gather_blocks(hbm_call call, const Tensors &outputs, const at::Tensor &input, Limit limit);
     hbm_call swap_call(const at::Tensor &example, const Blocks &from, const Blocks &to) const;
@@ -129,8 +132,9 @@ private:
 
     const c10::intrusive_ptr<Options> options_;
     Opening opening_;
-    hbm_comm *const comm_;
-    std::unique_ptr<Hierarchy> hierarchy_; /* null: one host */
+    hbm_comm *const inside_; /* of this host's ranks */
+    hbm_comm *comm_;         /* of all ranks */
+    std::unique_ptr<GlooWire> wire_; /* null: one host */
     int64_t number_ = -1;
     std::once_flag left_, released_;
     std::atomic<bool> closing_{false};

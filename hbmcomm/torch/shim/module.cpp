@@ -45,7 +45,8 @@ c10::intrusive_ptr<c10d::Backend> make_group(int rank, int size, hbmcomm::Millis
                                              uintptr_t comm, uintptr_t arrays, uintptr_t base,
                                              uint64_t bytes, py::function explain, py::function close,
                                              c10::intrusive_ptr<c10d::Backend> companion,
-                                             std::vector<std::vector<int>> hosts)
+                                             std::vector<int32_t> host_of,
+                                             std::vector<int32_t> leading, int32_t leaders)
 {
     const Callback explains(std::move(explain)), closes(std::move(close));
     hbmcomm::Opening opening{
@@ -59,7 +60,9 @@ c10::intrusive_ptr<c10d::Backend> make_group(int rank, int size, hbmcomm::Millis
                 closes.run();
         },
         std::move(companion),
-        std::move(hosts),
+        std::move(host_of),
+        std::move(leading),
+        leaders,
     };
     auto group = c10::make_intrusive<Group>(rank, size, timeout, std::move(opening));
     hbmcomm::add_group(group);
@@ -85,7 +88,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
     });
     module.def("make_group", &make_group, py::arg("rank"), py::arg("size"), py::arg("timeout"),
                py::arg("comm"), py::arg("arrays"), py::arg("base"), py::arg("bytes"),
-               py::arg("explain"), py::arg("close"), py::arg("companion"), py::arg("hosts"));
+               py::arg("explain"), py::arg("close"), py::arg("companion"), py::arg("host_of"),
+               py::arg("leading"), py::arg("leaders"));
     module.def("quicken", &hbmcomm::quicken);
     module.def("use_kinds", &hbmcomm::use_kinds);
     module.def("choose_kind", &hbmcomm::choose_kind);

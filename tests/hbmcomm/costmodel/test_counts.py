@@ -7,26 +7,25 @@ import pytest
 from hbmcomm.costmodel import ALGORITHMS, SHARED
 from hbmcomm.costmodel.counts import SEGMENT
 from hbmcomm.costmodel.shared import flags
-from hbmcomm.hierarchical import between
-from hbmcomm.hierarchical.between import Algorithm, Step, without_empty
+from tests.hbmcomm.hierarchical.steps import Algorithm, Step, algorithm
 
 ENTRIES = 840  # divides by every number of hosts below
 
 WALKED: dict[tuple[str, str], Algorithm] = {
-    ("bcast", "binomial"): between.tree_bcast,
-    ("reduce", "binomial"): between.tree_reduce,
-    ("allreduce", "binomial"): between.tree_allreduce,
-    ("allreduce", "ring"): between.ring_allreduce,
-    ("allreduce", "recursive-doubling"): between.doubling_allreduce,
-    ("allreduce", "rabenseifner"): between.rabenseifner_allreduce,
-    ("bcast", "chain"): between.chain_bcast,
-    ("reduce", "chain"): between.chain_reduce,
+    ("bcast", "binomial"): algorithm("TREE_BCAST"),
+    ("reduce", "binomial"): algorithm("TREE_REDUCE"),
+    ("allreduce", "binomial"): algorithm("TREE"),
+    ("allreduce", "ring"): algorithm("RING"),
+    ("allreduce", "recursive-doubling"): algorithm("DOUBLING"),
+    ("allreduce", "rabenseifner"): algorithm("RABENSEIFNER"),
+    ("bcast", "chain"): algorithm("CHAIN_BCAST"),
+    ("reduce", "chain"): algorithm("CHAIN_REDUCE"),
 }
 
 
-def longest(algorithm: Algorithm, hosts: int, alpha: float, beta: float, gamma: float) -> float:
+def longest(walk: Algorithm, hosts: int, alpha: float, beta: float, gamma: float) -> float:
     """The time of the last host where a message takes alpha + beta x entries, a fold gamma each."""
-    programs = [without_empty(algorithm(host, hosts, ENTRIES)) for host in range(hosts)]
+    programs = [walk(host, hosts, ENTRIES) for host in range(hosts)]
     sends, receives = (_places(programs, which) for which in ("sends", "receives"))
     assert sends.keys() == receives.keys()
     partner = {}

@@ -8,21 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hbmcomm.hierarchical import between
-from hbmcomm.hierarchical.between import (
-    Algorithm,
-    Message,
-    Range,
-    Steps,
-    split,
-    without_empty,
-)
+from hbmcomm.quantities import KIB, MIB
+from hbmcomm.transports.native import lib
+from tests.hbmcomm.hierarchical.steps import Algorithm, Message, Range, Steps, algorithm
 
 Entry = tuple[int, ...]
 """The hosts that contribute to an entry, in the order of the operands."""
 
-TREE = between.tree_bcast, between.tree_reduce
-CHAIN = between.chain_bcast, between.chain_reduce
+ALLREDUCE = ("RING", "DOUBLING", "RABENSEIFNER", "TREE", "ONE_SHOT")
+TREE, CHAIN, FAN = (
+    (algorithm(bcast), algorithm(reduce))
+    for bcast, reduce in (
+        ("TREE_BCAST", "TREE_REDUCE"),
+        ("CHAIN_BCAST", "CHAIN_REDUCE"),
+        ("FAN_OUT", "FAN_IN"),
+    )
+)
 
 sizes = st.integers(2, 17)
 counts = st.integers(0, 40)
@@ -49,15 +50,20 @@ class Played:
             for to, (begin, end) in step.sends:
                 self._wires[host, to].append((own[begin:end], step.answered))
             yield
+            arrived: dict[int, list[Entry]] = {}
             for source, (begin, end) in step.receives:
                 while not self._wires[source, host]:
                     yield
                 came, is_answered = self._wires[source, host].popleft()
                 assert len(came) == end - begin and is_answered == step.answered
                 if step.folds:
-                    pairs = zip(came, own[begin:end], strict=True)
-                    came = [(a + b) if source < host else (b + a) for a, b in pairs]
-                own[begin:end] = came
+                    arrived[source] = came
+                else:
+                    own[begin:end] = came
+            if arrived:
+                arrived[host] = own[begin:end]
+                in_order = [arrived[source] for source in sorted(arrived)]
+                own[begin:end] = [sum(parts, ()) for parts in zip(*in_order, strict=True)]
 
 
 def _length(message: Message) -> int:
@@ -65,20 +71,20 @@ def _length(message: Message) -> int:
 
 
 def play(algorithm: Callable[[int, int, int], Steps], size: int, count: int) -> Played:
-    plans = [without_empty(algorithm(host, size, count)) for host in range(size)]
+    plans = [algorithm(host, size, count) for host in range(size)]
     return Played(plans, [[(host,)] * count for host in range(size)])
 
 
-@given(st.sampled_from(sorted(between.ALLREDUCE)), sizes, counts)
+@given(st.sampled_from(ALLREDUCE), sizes, counts)
 def test_an_allreduce_gives_all_hosts_the_same_numbers_in_the_same_order(
     name: str, size: int, count: int
 ) -> None:
-    found = play(between.ALLREDUCE[name], size, count).entries
+    found = play(algorithm(name), size, count).entries
     assert all(each == found[0] for each in found)
     assert all(sorted(entry) == list(range(size)) for entry in found[0])
 
 
-@pytest.mark.parametrize("algorithms", [TREE, CHAIN])
+@pytest.mark.parametrize("algorithms", [TREE, CHAIN, FAN])
 @given(sizes, st.integers(1, 40), st.data())
 def test_from_a_root_and_to_a_root_each_other_host_takes_one_message(
     algorithms: tuple[Algorithm, Algorithm], size: int, count: int, data: st.DataObject
@@ -93,7 +99,7 @@ def test_from_a_root_and_to_a_root_each_other_host_takes_one_message(
 @given(sizes)
 def test_in_a_tree_a_host_serves_the_next_one_once_the_last_has_answered(size: int) -> None:
     for host in range(size):
-        served = [step.answered for step in between.tree_bcast(host, size, 1) if step.sends]
+        served = [step.answered for step in TREE[0](host, size, 1) if step.sends]
         assert served == [True] * (len(served) - 1) + [False] * bool(served)
 
 
@@ -103,12 +109,8 @@ def test_rings_reduce_and_gather_pieces_of_any_lengths(lengths: list[int]) -> No
     pieces: list[Range] = [(end - length, end) for end, length in zip(ends, lengths, strict=True)]
     size, count = len(pieces), ends[-1]
 
-    def scatter(host: int, _size: int, _count: int) -> Steps:
-        return between.reduce_scatter(host, pieces)
-
-    def gather(host: int, _size: int, _count: int) -> Steps:
-        return between.allgather(host, pieces)
-
+    scatter = algorithm("RING_SCATTER", pieces=pieces)
+    gather = algorithm("RING_GATHER", pieces=pieces)
     for host, entries in enumerate(play(scatter, size, count).entries):
         begin, end = pieces[host]
         assert all(sorted(entry) == list(range(size)) for entry in entries[begin:end])
@@ -121,60 +123,87 @@ def test_rings_reduce_and_gather_pieces_of_any_lengths(lengths: list[int]) -> No
 @given(sizes)
 def test_after_a_barrier_every_host_has_heard_of_every_other(size: int) -> None:
     heard = [{host} for host in range(size)]
-    plans = [between.barrier(host, size) for host in range(size)]
+    barrier = algorithm("MEET")
+    plans = [barrier(host, size, 1) for host in range(size)]
     for turn in range(max(map(len, plans))):
         before = [set(each) for each in heard]
         for host, plan in enumerate(plans):
-            ((source, _),) = plan[turn].receives
-            assert plans[source][turn].sends[0].host == host
-            heard[host] |= before[source]
+            for source, _ in plan[turn].receives:
+                assert host in [to for to, _ in plans[source][turn].sends]
+                heard[host] |= before[source]
     assert all(each == set(range(size)) for each in heard)
 
 
-@given(st.integers(0, 9), st.integers(0, 60), st.integers(1, 9))
-def test_parts_differ_by_one_entry_at_most(begin: int, length: int, parts: int) -> None:
-    found = split((begin, begin + length), parts)
-    lengths = [end - first for first, end in found]
-    assert len(found) == parts and sum(lengths) == length and max(lengths) - min(lengths) <= 1
-    assert found[0][0] == begin and found[-1][1] == begin + length
-
-
 @pytest.mark.parametrize(
-    ("name", "size", "nbytes", "algorithm"),
+    ("asked", "size", "nbytes", "name"),
     [
-        ("auto", 4, 8, between.doubling_allreduce),
-        ("auto", 4, 1 << 19, between.rabenseifner_allreduce),
-        ("auto", 4, 1 << 20, between.ring_allreduce),
-        ("auto", 8, 1 << 20, between.rabenseifner_allreduce),
-        ("auto", 6, 1 << 20, between.ring_allreduce),
-        ("tree", 4, 1 << 20, between.tree_allreduce),
+        ("AUTO", 4, 8, "ONE_SHOT"),
+        ("AUTO", 64, 8, "DOUBLING"),
+        ("AUTO", 8, 4096, "DOUBLING"),
+        ("AUTO", 4, 1 << 16, "RABENSEIFNER"),
+        ("AUTO", 4, 1 << 17, "RING"),
+        ("AUTO", 8, 1 << 17, "RABENSEIFNER"),
+        ("AUTO", 8, 1 << 18, "RING"),
+        ("AUTO", 6, 1 << 20, "RING"),
+        ("TREE", 4, 1 << 20, "TREE"),
     ],
 )
 def test_an_algorithm_is_the_named_one_or_follows_from_the_length(
-    name: str, size: int, nbytes: int, algorithm: object
+    asked: str, size: int, nbytes: int, name: str
 ) -> None:
-    assert between.of_allreduce(name, size, nbytes) is algorithm
+    asked_for, expected = (getattr(lib, f"HBM_{each}") for each in (asked, name))
+    assert lib.hbm_choose_allreduce(asked_for, size, nbytes) == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "size", "slices", "is_tree"),
+    ("name", "size", "slices", "kind"),
     [
-        ("auto", 4, 1, True),  # two rounds, or three hops
-        ("auto", 4, 2, False),
-        ("auto", 8, 2, True),
-        ("auto", 8, 4, False),
-        ("auto", 2, 1, False),
-        ("tree", 4, 16, True),
-        ("ring", 4, 1, False),
+        ("AUTO", 4, 1, "TREE"),  # two rounds, or three hops
+        ("AUTO", 4, 2, "CHAIN"),
+        ("AUTO", 8, 2, "TREE"),
+        ("AUTO", 8, 4, "CHAIN"),
+        ("AUTO", 2, 1, "CHAIN"),
+        ("TREE", 4, 16, "TREE"),
+        ("RING", 4, 1, "CHAIN"),
     ],
 )
 def test_few_slices_take_a_tree_and_many_a_chain(
-    name: str, size: int, slices: int, is_tree: bool
+    name: str, size: int, slices: int, kind: str
 ) -> None:
-    expected = TREE if is_tree else CHAIN
-    for root in range(size):
-        bcast, reduce = (
-            of(name, size, root, slices) for of in (between.of_bcast, between.of_reduce)
-        )
-        assert bcast(0, size, 8) == expected[0](0, size, 8, root=root)
-        assert reduce(0, size, 8) == expected[1](0, size, 8, root=root)
+    asked, nbytes = getattr(lib, f"HBM_{name}"), slices << 20
+    for choose, what in ((lib.hbm_choose_bcast, "BCAST"), (lib.hbm_choose_reduce, "REDUCE")):
+        assert choose(asked, size, nbytes, slices) == getattr(lib, f"HBM_{kind}_{what}")
+
+
+def test_short_messages_from_and_to_one_host_go_in_one_shot() -> None:
+    assert lib.hbm_choose_bcast(lib.HBM_AUTO, 4, 1024, 1) == lib.HBM_FAN_OUT
+    assert lib.hbm_choose_reduce(lib.HBM_AUTO, 4, 1024, 1) == lib.HBM_FAN_IN
+    assert lib.hbm_choose_bcast(lib.HBM_AUTO, 64, 1024, 1) == lib.HBM_TREE_BCAST
+
+
+SPLIT, WHOLE = 0, 1
+
+
+def lengths(nbytes: int, hosts: int, how: int, segment: int = 0) -> int:
+    """Bytes of the slices of a message, rounded up."""
+    return -(-nbytes // lib.hbm_slices(nbytes, 1, 1, hosts, how, segment))
+
+
+@pytest.mark.parametrize("hosts", [2, 8, 64])
+def test_slices_that_go_whole_do_not_grow_with_the_hosts(hosts: int) -> None:
+    assert lengths(1 * MIB, hosts, WHOLE) == 128 * KIB
+    assert lengths(64 * MIB, hosts, WHOLE) == 512 * KIB
+    assert lengths(1 * MIB, hosts, WHOLE, KIB) == 32 * KIB
+    assert lengths(64 * MIB, hosts, WHOLE, 64 * MIB) == 4 * MIB
+
+
+@pytest.mark.parametrize(("hosts", "kib"), [(2, 512), (8, 512), (16, 512), (64, 2048)])
+def test_each_host_has_enough_of_a_slice_that_is_split(hosts: int, kib: int) -> None:
+    assert lengths(2 * MIB, hosts, SPLIT) == kib * KIB
+    assert lengths(16 * MIB, hosts, SPLIT) == 2 * MIB
+
+
+def test_the_last_slice_is_not_shorter_than_the_others() -> None:
+    assert lib.hbm_slices(2 * MIB + 4, 1, 1, 4, SPLIT, 0) == 4
+    assert lib.hbm_slices(513 * KIB, 1, 1, 4, SPLIT, 0) == 2
+    assert lib.hbm_slices(0, 1, 1, 4, SPLIT, 0) == 1

@@ -11,7 +11,7 @@ from hbmcomm import CallMismatch, PeerError
 from hbmcomm.hierarchical import links
 from hbmcomm.hierarchical import watch as watch_module
 from hbmcomm.hierarchical.grouping import Layout
-from hbmcomm.hierarchical.links import Call, Link, Notice
+from hbmcomm.hierarchical.links import Calls, Link, Notice
 from hbmcomm.hierarchical.watch import Watch
 
 TWO_HOSTS = Layout([(0,), (1,)], 0, 1, {0: 0, 1: 0})
@@ -70,6 +70,13 @@ def other_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connected]:
     end.close()
 
 
+def one_call(text: str, lost: list[str]) -> Calls:
+    """A call that has begun; `lost` gets its text when it must end."""
+    return Calls(
+        lambda: (1, 0, 0.0), lambda number: {1: text}.get(number, ""), lambda: lost.append(text)
+    )
+
+
 def test_a_rank_that_died_is_refused_before_another_thread_says_so(other_end: Connected) -> None:
     watch, end = other_end
     watch.refuse_lost()
@@ -123,8 +130,7 @@ def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
     """Without calls, as of regions, any rank that left may be the one that is needed."""
     monkeypatch.setattr(watch_module, "GRACE", 0.0)
     watch, end = other_end
-    for _ in range(needed):
-        watch.begin(Call("Reduce", 8))
+    watch.watch_calls(Calls(lambda: (needed, 0, 0.0)))
     end.send(Notice(1, "left", finished))
     watch.refuse_lost()
     if 0 < needed <= finished:
@@ -136,28 +142,27 @@ def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
 
 def test_a_rank_leaves_with_the_number_of_calls_that_it_finished(other_end: Connected) -> None:
     watch, end = other_end
-    watch.begin(Call("Reduce", 8))
-    watch.end()
-    watch.begin(Call("Barrier"))
+    watch.watch_calls(Calls(lambda: (2, 1, 0.0)))
     watch.close()
     assert list(end.receive()) == [Notice(0, "left", 1)]
 
 
 def test_a_rank_that_waits_in_another_call_is_an_error_on_both(other_end: Connected) -> None:
     watch, end = other_end
-    watch.begin(Call("Barrier"))
+    lost: list[str] = []
+    watch.watch_calls(one_call("Barrier(0 bytes, root=0)", lost))
     watch.look(0.0)
     end.send(Notice(1, "waits", calls=((1, "Bcast(8 bytes, root=0)"),)))
     words = r"rank 0 Barrier\(0 bytes, root=0\), rank 1 Bcast\(8 bytes, root=0\)"
     with pytest.raises(CallMismatch, match=words):
         watch.refuse_lost()
     (notice,) = end.receive()
-    assert notice.what == "differs"
+    assert notice.what == "differs" and lost
 
 
 def test_a_rank_says_once_in_which_call_it_waits(other_end: Connected) -> None:
     watch, end = other_end
-    watch.begin(Call("Bcast", 8, 1))
+    watch.watch_calls(one_call("Bcast(8 bytes, root=1)", []))
     for _ in range(3):
         watch.look(2.0)
     (notice,) = end.receive()

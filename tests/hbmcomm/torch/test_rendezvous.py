@@ -25,7 +25,7 @@ VALUES = [
     Answer(None, None, Problem("no memory", "OutOfMemory"), 0, False),
     None,
     Problem("too long", None, True),
-    (12345, None),
+    ((12345, 0), None),
     (None, Problem("no compiler", "HbmcommError")),
     (12345, "net:[4026531840]"),
 ]

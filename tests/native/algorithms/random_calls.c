@@ -288,7 +288,8 @@ static void begin(member *me, attempt *a, dice *own)
     for (volatile uint64_t burnt = roll(own, 4) ? 0 : roll(own, 20000); burnt; burnt--)
         ;
     hbm_call call = passed(a);
-    a->unserved = !hbm_serves(&call, me->g.size);
+    a->unserved = me->g.host_of ? hbm_check(me->comm, &call) == HBM_UNSERVED
+                                : !hbm_serves(&call, me->g.size);
     if (a->unserved) {
         a->w.started = 0;
         CHECK(hbm_run(me->comm, &call) == HBM_UNSERVED && hbm_check(me->comm, &call) == HBM_UNSERVED,
@@ -360,7 +361,7 @@ static void body(member *me)
    exact. */
 void random_sequence(group g, uint64_t seed)
 {
-    only_exact_values = g.machine || g.fan_in || g.size > 8;
+    only_exact_values = g.machine || g.fan_in || g.size > 8 || g.host_of;
     as_ranks(g, body, &seed);
     only_exact_values = 0;
 }

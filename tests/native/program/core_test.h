@@ -42,6 +42,9 @@ typedef struct {
     int fan_in;           /* 0: the default */
     uint64_t piece_bytes; /* 0: the default */
     int crowded;          /* fewer CPUs than threads: these yield, and nothing else changes */
+    const int *host_of;   /* of each rank; NULL: all ranks share memory */
+    int leaders, algorithm;
+    int only_waits;       /* the wire between hosts cannot test */
 } group;
 
 typedef struct {
@@ -63,6 +66,12 @@ segment new_segment(void);
 void end_segment(segment s);
 hbm_comm *opened(group g, int rank, const uintptr_t *claims, const segment *segments);
 spot odd_and_even(int rank); /* two nodes */
+
+/* queues.c: a wire between threads */
+typedef struct world world;
+world *new_world(int only_waits, uint64_t seed);
+hbm_wire wire_of(world *w, int rank);
+void end_world(world *w);
 
 /* machines.c: one rank for each core */
 typedef struct {
@@ -123,7 +132,7 @@ void random_sequence(group g, uint64_t seed);
     T(claims_and_forks) T(kills) T(heap) T(heap_threads) T(heap_forks) T(handler)             \
     T(reductions) T(kernels) T(halves) T(links) T(groups) T(rates) T(optimizers) T(updates)   \
     T(leaving) T(held) T(many_in_flight) T(numbers) T(sleepers) T(mpi_threads) T(forks)       \
-    T(refusals) T(offers) T(failing) T(steps)                                                 \
+    T(refusals) T(offers) T(failing) T(steps) T(hosts) T(lost)                                \
     T(hooks)                                                                                  \
     COUNTING_TESTS(T)
 #define DECLARE_TEST(name) void test_##name(uint64_t seed, double seconds);

@@ -99,17 +99,50 @@ static void *begin(void *argument)
     return NULL;
 }
 
+/* Opens the communicator of all ranks: those of a host share memory, and messages go between hosts. */
+static hbm_comm *opened_on_hosts(group g, int rank, const segment *segments, world *w,
+                                 hbm_comm **inside)
+{
+    segment here[MOST_RANKS];
+    int leading[MOST_RANKS], hosts = 0, index = 0, n = 0, at = 0;
+    for (int r = 0; r < g.size; r++) {
+        hosts = g.host_of[r] >= hosts ? g.host_of[r] + 1 : hosts;
+        if (g.host_of[r] != g.host_of[rank])
+            continue;
+        index = r == rank ? n : index;
+        here[n++] = segments[r];
+    }
+    for (int host = 0; host < hosts; host++)
+        for (int r = 0; r < g.size; r++)
+            if (g.host_of[r] == host)
+                leading[at++] = r;
+    group of_host = g;
+    of_host.size = n;
+    *inside = opened(of_host, index, NULL, here);
+    hbm_hosts_setup setup = {.rank = rank, .ranks = g.size, .hosts = hosts, .leaders = g.leaders,
+                             .algorithm = g.algorithm, .news = -1, .longest = 1024,
+                             .host_of = g.host_of, .leading = leading};
+    hbm_wire wire = wire_of(w, rank);
+    hbm_comm *comm = hbm_open_hosts(*inside, &setup, &wire);
+    CHECK(comm, "hbm_open_hosts refused rank %d of %d", rank, g.size);
+    return comm;
+}
+
 /* Runs `body` once per rank, each in a thread of its own, and waits for all of them. */
 void as_ranks(group g, void (*body)(member *), void *shared)
 {
     segment segments[MOST_RANKS];
     pthread_t threads[MOST_RANKS];
     start starts[MOST_RANKS];
+    hbm_comm *inside[MOST_RANKS] = {0};
+    world *w = g.host_of ? new_world(g.only_waits, (uint64_t)g.size) : NULL;
     for (int r = 0; r < g.size; r++)
         segments[r] = new_segment();
     for (int r = 0; r < g.size; r++) {
         unsigned char *heap = segments[r].memory + ORDINARY_BYTES;
-        starts[r] = (start){{g, r, opened(g, r, NULL, segments), heap, shared}, body};
+        hbm_comm *comm = g.host_of ? opened_on_hosts(g, r, segments, w, &inside[r])
+                                   : opened(g, r, NULL, segments);
+        starts[r] = (start){{g, r, comm, heap, shared}, body};
     }
     for (int r = 0; r < g.size; r++)
         CHECK(!pthread_create(&threads[r], NULL, begin, &starts[r]), "no thread");
@@ -117,8 +150,13 @@ void as_ranks(group g, void (*body)(member *), void *shared)
         pthread_join(threads[r], NULL);
     for (int r = 0; r < g.size; r++) {
         hbm_close(starts[r].me.comm);
+        if (inside[r]) {
+            hbm_close(inside[r]);
+            hbm_free(inside[r]);
+        }
         hbm_free(starts[r].me.comm);
     }
+    end_world(w);
     for (int r = 0; r < g.size; r++)
         end_segment(segments[r]);
 }

@@ -1,17 +1,14 @@
 /* Slices on their way between two hosts, several at a time.
 
-   Code: hierarchical/wire.py hierarchical/ways.py
+   Code: hosts/flights.c
 
    Two hosts exchange two slices. A slice takes two steps, and a message of a step goes in two parts.
    Each exchange goes on when its own messages have come, so two hosts may begin the steps of
-   different slices in different orders. MPI matches messages with equal tags in the order in which
-   they were sent with receives in the order in which these began, and nothing else in any order.
-
-   hbmcomm.torch has one tag (torch/shim/hosts/wire.cpp): there exchanges begin and end in one order
-   on all hosts, so it depends on the order of messages alone. */
-#define NO_TAG_OF_SLICE 1
-#define NO_ORDER_OF_MESSAGES 2
-#define NO_WAIT_FOR_MESSAGES 3
+   different slices in different orders. A wire matches messages with equal tags in the order in which
+   they were sent with receives in the order in which these began, and nothing else in any order. */
+#define NO_TAG_OF_SLICE 1      /* add() */
+#define NO_ORDER_OF_MESSAGES 2 /* add_parts() */
+#define NO_WAIT_FOR_MESSAGES 3 /* is_blocked() */
 #ifndef TWIN
 #define TWIN 0
 #endif
