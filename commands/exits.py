@@ -46,7 +46,7 @@ def command(**options: Any) -> Callable[[Callable[..., None]], Any]:
 def reports_errors(body: Callable[..., None]) -> Callable[..., None]:
     """Decorate a task: an error that a user can cause or mend ends in a message, no traceback."""
 
-    advice = "see to it, then do it again"
+    advice = "fix the cause and run the command again"
     if "out" in inspect.signature(body).parameters:
         advice = (
             "what finished is kept: make room or name another --out, then complete a campaign "

@@ -38,7 +38,7 @@ def read(kind: Any, line: bytes, any_kind: Any = None) -> Any:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        raise ValueError(f"{_shown(line)} is no JSON") from None
+        raise ValueError(f"{_shown(line)} is not JSON") from None
     return _typed(kind, value, any_kind)
 
 

@@ -36,7 +36,7 @@ SHARED = ("ranks", "blocks", "out", "seed")
 """Flags that a bench of peers and one of thresholds both take."""
 TUNE_TAKES = "--ranks, --blocks, --out, --seed and --json"
 MOST_RANKS = 16  # that are taken unasked
-WIDTH, TUNE_WIDTH = 80, 150  # columns where standard output is no terminal
+WIDTH, TUNE_WIDTH = 80, 150  # columns where standard output is not a terminal
 TABLE, PROPOSAL = "table.json", "proposal.json"
 """Everything that is printed, and what it comes from, for programs."""
 

@@ -76,7 +76,7 @@ def export(campaign: Campaign, form: str, out: Path | None, raw: bool = False) -
         )
     if out is None:
         if form == "parquet":
-            raise CannotExport("Parquet is no text; name a file for it with --out")
+            raise CannotExport("Parquet is not text; name a file for it with --out")
         _write_text(campaign, form, sys.stdout, raw)
         return
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -225,7 +225,7 @@ def _only_site() -> str:
 def _refuse_unknown(out: Path, variables: object) -> None:
     """Refuse variables for ranks that no campaign of this checkout has."""
     if not isinstance(variables, Mapping):
-        raise store.ResultsError(f"{out}/campaign.json: variables is no table; {ELSEWHERE}")
+        raise store.ResultsError(f"{out}/campaign.json: variables is not a table; {ELSEWHERE}")
     for name, value in variables.items():
         if name not in VARIABLES or not re.fullmatch(VARIABLES[name], str(value)):
             raise store.ResultsError(

@@ -1,4 +1,4 @@
-"""What is measured as operations are, but is no collective: steps of training, whole systems.
+"""What is measured as operations are, but is not a collective: steps of training, whole systems.
 
 A workload has contenders of its own, which are the transports of its campaigns. Knows their names
 and what bytes mean, not how they run.

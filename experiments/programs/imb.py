@@ -183,7 +183,7 @@ def parse(text: str, operation: str, ranks: int) -> list[Row]:
             rows.append(Row(int(size), int(repetitions), *times))
         except ValueError:
             raise ImbFailed(
-                f"IMB-MPI1's table of {name} holds a line that is no row: {line.strip()!r}"
+                f"IMB-MPI1's table of {name} holds a line that is not a row: {line.strip()!r}"
             ) from None
     return rows
 

@@ -114,7 +114,9 @@ def of_mount(mountinfo: str, count: int) -> list[Path]:
         lower = [option for option in options.split(",") if option.startswith("lowerdir=")]
         if kind == "overlay" and lower:
             return [*map(Path, lower[0].removeprefix("lowerdir=").split(":"))][-count:]
-        raise Unshared(f"the engine mounts its containers' files by {kind}, which is no overlay")
+        raise Unshared(
+            f"the engine mounts its containers' files by {kind}, which is not an overlay"
+        )
     raise Unshared("the engine's containers have no root that can be seen from here")
 
 

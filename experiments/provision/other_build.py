@@ -42,7 +42,7 @@ def prepare(
         copies: takes the copy, by a hash of its files; one that is there is taken as it is.
 
     Returns:
-        Its revision, or its version where it is no checkout; the folder of the copied package.
+        Its revision, or its version where it is not a checkout; the folder of the copied package.
 
     Raises:
         OtherBuildMissing: what was looked for, and where.

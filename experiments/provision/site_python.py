@@ -75,7 +75,7 @@ def ask(folder: Path) -> SitePython:
     """
     python = folder / "bin/python"
     if not os.access(python, os.X_OK):
-        raise ExperimentsError(f"--python {folder} is no environment: there is no {python}")
+        raise ExperimentsError(f"--python {folder} is not an environment: there is no {python}")
     try:
         environment = {**os.environ, **variables(), "PYTHONSAFEPATH": "1"}  # one may lack -P
         done = captured([python, "-c", PROBE], env=environment, timeout=PATIENCE)

@@ -48,7 +48,7 @@ EMULATION = (QEMU, E2FSPROGS)
 def missing(wanted: tuple[Package, ...] = PACKAGES) -> tuple[Package, ...]:
     """The packages that this machine lacks.
 
-    A docker command alone is no engine: dockerd on the machine is, or anything that answers.
+    A docker command alone is not an engine: dockerd on the machine is, or anything that answers.
     """
     lacking = tuple(package for package in wanted if not package.is_here())
     of_engine = {ENGINE, IPTABLES}

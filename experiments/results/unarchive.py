@@ -162,8 +162,8 @@ class _Unpacked:
         self._left -= len(found)
         if self._left < 0:
             raise ResultsError(
-                f"{self._source} unpacks to far more than a campaign of its size has; it is no "
-                "archive of a campaign"
+                f"{self._source} unpacks to far more than a campaign of its size has; it is not "
+                "an archive of a campaign"
             )
         return found
 

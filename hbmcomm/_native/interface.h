@@ -50,6 +50,21 @@ enum hbm_reduction {
     HBM_USER = HBM_REDUCTIONS /* a function of the program; see hbm_call */
 };
 
+/* What ranks know of the lengths of blocks in an operation. */
+enum hbm_lengths {
+    HBM_EQUAL,  /* all blocks are as long */
+    HBM_LISTED, /* every rank has a list of all lengths */
+    HBM_OWN     /* a rank knows those that it sends, or those that it receives */
+};
+
+/* What an operation moves, as MPI defines it. */
+typedef struct {
+    uint8_t from_root, to_root; /* only the root sends; only the root receives */
+    uint8_t sends_each;         /* who sends has a block for each rank, else one for all */
+    uint8_t receives_each;      /* who receives gets a block of each rank, else one */
+    uint8_t lengths, reduces;
+} hbm_shape;
+
 /* The bytes of one rank's block, in a buffer of blocks of different lengths. */
 typedef struct {
     uint64_t offset, bytes;
@@ -129,6 +144,7 @@ uint64_t hbm_slot_bytes(void); /* the most bytes of a short message */
 uint64_t hbm_dtype_size(int dtype);
 uint64_t hbm_alignment(int dtype); /* of an entry that is reduced */
 int hbm_reduces(int dtype, int reduction);
+hbm_shape hbm_shape_of(int operation);
 
 hbm_comm *hbm_open(const hbm_setup *setup);
 int hbm_close(hbm_comm *comm);

@@ -174,10 +174,12 @@ class Hierarchical(Direct):
         return self._broken
 
     def _explained(self, status: int, state: Core, hosts: _Hosts) -> BaseException:
-        why = ffi.new("hbm_failure *")
-        if status == lib.HBM_INTERRUPTED or lib.hbm_failure_of(state.handle, why):
+        why, inside = ffi.new("hbm_failure *"), ffi.new("hbm_failure *")
+        between = lib.hbm_failure_of(hosts.handle, why) in (lib.HBM_LOST, lib.HBM_WIRE_FAILED)
+        if status == lib.HBM_INTERRUPTED or (
+            not between and lib.hbm_failure_of(state.handle, inside)
+        ):
             return state.error(status)
-        lib.hbm_failure_of(hosts.handle, why)
         until = time.monotonic() + (_SOON if status == lib.HBM_WIRE_FAILED else 0)
         while self._watch is not None:  # where MPI fails, news of a lost rank may come soon
             try:

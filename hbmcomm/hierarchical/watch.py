@@ -3,7 +3,7 @@
 The first rank of each host is its *sentinel*. Sentinels are connected with each other, and all
 ranks of a host with theirs. The kernel closes the connection of a process that dies; keepalive ends
 that to a host that vanishes. A sentinel passes on what it learns. All ranks listen on a thread that
-sleeps else, so that they learn of a death even while their sentinel makes no call.
+otherwise sleeps, so that they learn of a death even while their sentinel makes no call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hbmcomm.memory.consensus import Allgather
 GRACE = 5.0  # seconds in which what a rank sent before it left must come
 _PATIENCE = 1.0  # seconds of waiting after which a rank reports its call to the others
 _DIED, _SILENT, _LEFT = "died", "does not answer", "left"
-_GARBLED = "sends what is no notice"
+_GARBLED = "sends something other than a notice"
 _WAITS, _DIFFERS = "waits", "differs"
 
 
@@ -62,9 +62,9 @@ class Watch:
         self._lost = self._differs = ""
         self._calls, self._told = Calls(), 0
         self._left: dict[int, _Leave] = {}
-        self._say_goodbye = self._prepare_goodbye()
+        self._announce = self._at_leaving()
         view = weakref.ref(self)
-        threading.Thread(target=stand_guard, args=(view,), daemon=True).start()
+        threading.Thread(target=listen, args=(view,), daemon=True).start()
 
     @property
     def news(self) -> int:
@@ -73,14 +73,14 @@ class Watch:
 
     def watch_calls(self, calls: Calls) -> None:
         """End these when a rank is lost, or makes other ones."""
-        self._say_goodbye.detach()
+        self._announce.detach()
         self._calls = calls
-        self._say_goodbye = self._prepare_goodbye()
+        self._announce = self._at_leaving()
         self._end_calls()
 
-    def _prepare_goodbye(self) -> Any:
+    def _at_leaving(self) -> Any:
         ends = list(self._links.values())
-        return weakref.finalize(self, _goodbye, self._layout.rank, ends, self._calls)
+        return weakref.finalize(self, _announce_leave, self._layout.rank, ends, self._calls)
 
     def refuse_lost(self) -> None:
         """Raise an error where news of a loss has come; waits for none.
@@ -128,7 +128,7 @@ class Watch:
         """Leave."""
         with self._lock:
             self._links.clear()
-        self._say_goodbye()
+        self._announce()
 
     def read(self, seconds: float) -> bool:
         """Read the notices that have come, or come in this time; whether there may be more."""
@@ -276,7 +276,7 @@ def _attempt(act: Callable[..., Any], *arguments: Any) -> Any:
         return None
 
 
-def stand_guard(view: weakref.ref[Watch]) -> None:
+def listen(view: weakref.ref[Watch]) -> None:
     """On a thread, until the watch is gone: every second it looks whether it is."""
     going_on = True
     while going_on:
@@ -291,7 +291,7 @@ def stand_guard(view: weakref.ref[Watch]) -> None:
         del watch
 
 
-def _goodbye(rank: int, links: list[Link], calls: Calls) -> None:
+def _announce_leave(rank: int, links: list[Link], calls: Calls) -> None:
     _, finished, _ = calls.numbers()
     for link in links:
         link.send(Notice(rank, _LEFT, finished))

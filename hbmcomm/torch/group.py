@@ -32,7 +32,7 @@ from hbmcomm.transports.opening import Opened, open_core, open_on_all
 VARIABLE = "HBMCOMM_KIND"
 """The kind of memory of tensors that a group allocates."""
 
-FAREWELL = timedelta(seconds=10)
+EXIT_TIMEOUT = timedelta(seconds=10)
 """How long a rank with an error waits for the others."""
 
 _log = logging.getLogger("hbmcomm.torch")
@@ -56,7 +56,7 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
     try:
         return _create(options.store, options.group_rank, options.group_size, options.timeout)
     except (HbmcommError, ValueError):
-        _leave_last(options.store, options.group_rank, options.group_size)
+        _wait_for_others(options.store, options.group_rank, options.group_size)
         raise
 
 
@@ -104,7 +104,7 @@ def _create(
     return found
 
 
-def _leave_last(store: distributed.Store, rank: int, size: int) -> None:
+def _wait_for_others(store: distributed.Store, rank: int, size: int) -> None:
     """After an error on every rank: rank 0 waits until the others have read it.
 
     Its process may serve the store, and may end because of the error.
@@ -114,7 +114,7 @@ def _leave_last(store: distributed.Store, rank: int, size: int) -> None:
         if rank:
             read.set(str(rank), b"")
         else:
-            read.wait([str(each) for each in range(1, size)], FAREWELL)
+            read.wait([str(each) for each in range(1, size)], EXIT_TIMEOUT)
 
 
 def _prepared() -> tuple[int, int]:

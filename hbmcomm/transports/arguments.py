@@ -15,7 +15,7 @@ import numpy as np
 from mpi4py import MPI
 
 from hbmcomm.transports.message import Message, Unreadable, in_place, read, read_each
-from hbmcomm.transports.native import REDUCTIONS, lib
+from hbmcomm.transports.native import REDUCTIONS, SHAPES, lib
 from hbmcomm.transports.operand import Operand, blocks, foreign, operand
 
 
@@ -51,66 +51,50 @@ def bcast(comm: MPI.Comm, buf: Any, root: int = 0) -> Operands:
     return Operands(both, both._replace(messages=()) if at_root else both, root)
 
 
-def gather(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operands:
-    if _root(comm, root) != comm.rank:
-        return Operands(_read(sendbuf), None, root)
-    return allgather(comm, sendbuf, recvbuf)._replace(root=root)
+def moving(name: str) -> Callable[..., Operands]:
+    """The function for a call that moves blocks of ranks."""
+    shape = SHAPES[name]
+
+    def read_call(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operands:
+        at_root = _root(comm, root) == comm.rank
+        if shape.to_root and not at_root:
+            return Operands(_read(sendbuf), None, root)
+        if shape.from_root and not at_root:
+            return Operands(None, _read(recvbuf, writable=True, given=False), root)
+        if shape.receives_each:
+            received = _each(shape, comm, recvbuf, writable=True, given=False)
+            if in_place(sendbuf):
+                return Operands(_in_place(shape, comm, recvbuf, received), received, root)
+        sent = _each(shape, comm, sendbuf) if shape.sends_each else _read(sendbuf)
+        if not shape.receives_each:
+            if in_place(recvbuf):
+                return Operands(sent, sent.block(root), root)
+            received = _read(recvbuf, writable=True, given=False)
+        found = Operands(sent, received, root)
+        return _equally_long(found) if shape.lengths == lib.HBM_EQUAL else found
+
+    return read_call
 
 
-def allgather(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
-    taken = _read(recvbuf, comm.size, writable=True, given=False)
-    if not in_place(sendbuf):
-        return _equally_long(Operands(_read(sendbuf), taken))
-    own = taken.block(comm.rank) if taken.packed is None else None
-    return Operands(own or operand([_message(recvbuf, comm.size).part(comm.rank)]), taken)
+def _each(
+    shape: Any, comm: MPI.Comm, spec: Any, writable: bool = False, given: bool = True
+) -> Operand:
+    """A buffer with a block for each rank."""
+    if shape.lengths == lib.HBM_EQUAL:
+        return _read(spec, comm.size, writable, given)
+    return operand(read_each(spec, comm.size, writable), given)
 
 
-def scatter(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operands:
-    if _root(comm, root) != comm.rank:
-        return Operands(None, _read(recvbuf, writable=True, given=False), root)
-    send = _read(sendbuf, comm.size)
-    if not in_place(recvbuf):
-        return _equally_long(Operands(send, _read(recvbuf, writable=True, given=False), root))
-    return Operands(send, send.block(root), root)
-
-
-def alltoall(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
-    taken = _read(recvbuf, comm.size, writable=True, given=False)
-    if not in_place(sendbuf):
-        return _equally_long(Operands(_read(sendbuf, comm.size), taken))
-    return Operands(_read(recvbuf, comm.size).copied(comm.size), taken)
-
-
-def gatherv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operands:
-    if _root(comm, root) != comm.rank:
-        return Operands(_read(sendbuf), None, root)
-    return allgatherv(comm, sendbuf, recvbuf)._replace(root=root)
-
-
-def allgatherv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
-    every = read_each(recvbuf, comm.size, writable=True)
-    taken = operand(every, given=False)
-    if not in_place(sendbuf):
-        return Operands(_read(sendbuf), taken)
-    own = taken.block(comm.rank) if taken.packed is None else operand([every[comm.rank]])
-    return Operands(own, taken)
-
-
-def scatterv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operands:
-    if _root(comm, root) != comm.rank:
-        return Operands(None, _read(recvbuf, writable=True, given=False), root)
-    send = operand(read_each(sendbuf, comm.size))
-    if not in_place(recvbuf):
-        return Operands(send, _read(recvbuf, writable=True, given=False), root)
-    return Operands(send, send.block(root), root)
-
-
-def alltoallv(comm: MPI.Comm, sendbuf: Any, recvbuf: Any) -> Operands:
-    every = read_each(recvbuf, comm.size, writable=True)
-    taken = operand(every, given=False)
-    if not in_place(sendbuf):
-        return Operands(operand(read_each(sendbuf, comm.size)), taken)
-    return Operands(operand(every).copied(), taken)
+def _in_place(shape: Any, comm: MPI.Comm, recvbuf: Any, received: Operand) -> Operand:
+    """What this rank sends from the buffer in which it receives."""
+    is_equal = shape.lengths == lib.HBM_EQUAL
+    if shape.sends_each:
+        return _each(shape, comm, recvbuf).copied(comm.size if is_equal else 1)
+    if received.packed is None:
+        return received.block(comm.rank)
+    if is_equal:
+        return operand([_message(recvbuf, comm.size).part(comm.rank)])
+    return operand([read_each(recvbuf, comm.size)[comm.rank]])
 
 
 def reduce(
@@ -156,17 +140,14 @@ def reduce_scatter(
     return Operands(given._replace(parts=parts), taken, reduction=_number(op), op=op)
 
 
+def _has_blocks(shape: Any) -> bool:
+    return bool((shape.sends_each or shape.receives_each) and not shape.reduces)
+
+
 READ: dict[str, Callable[..., Operands]] = {
     "Barrier": barrier,
     "Bcast": bcast,
-    "Gather": gather,
-    "Scatter": scatter,
-    "Allgather": allgather,
-    "Alltoall": alltoall,
-    "Gatherv": gatherv,
-    "Scatterv": scatterv,
-    "Allgatherv": allgatherv,
-    "Alltoallv": alltoallv,
+    **{name: moving(name) for name, shape in SHAPES.items() if _has_blocks(shape)},
     "Reduce": reduce,
     "Allreduce": allreduce,
     "Reduce_scatter_block": reduce_scatter_block,

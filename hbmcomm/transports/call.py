@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from mpi4py import MPI
 
 from hbmcomm.transports.arguments import Operands
-from hbmcomm.transports.native import OPERATIONS, ffi, keep_interrupt, lib
+from hbmcomm.transports.native import OPERATIONS, SHAPES, ffi, keep_interrupt, lib
 from hbmcomm.transports.operand import Operand
 
 
@@ -57,14 +57,16 @@ def with_copied_input(name: str, operands: Operands, size: int) -> Operands:
     """The operands with a copy of the data that is sent."""
     if operands.sent is None:
         return operands
-    blocks = size if name in ("Scatter", "Alltoall", "Reduce_scatter_block") else 1
+    shape = SHAPES[name]
+    blocks = size if shape.sends_each and shape.lengths == lib.HBM_EQUAL else 1
     return operands._replace(sent=operands.sent.copied(blocks))
 
 
 def _own_block(name: str, sent: Operand | None, received: Operand | None) -> Operand | None:
     """The operand whose type and entries are those of this rank's own block."""
-    if name in ("Gather", "Gatherv", "Allgatherv") and sent is not None:
-        return sent
+    shape = SHAPES[name]
+    if shape.receives_each and not shape.sends_each:
+        return sent or received
     return received or sent
 
 

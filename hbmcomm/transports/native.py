@@ -53,8 +53,8 @@ _OF_VALUES = ("SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR",
 REDUCTIONS = (*_OF_VALUES, "MAXLOC", "MINLOC")
 """By the core's numbers; HBM_USER is the next."""
 
-_ROOTED = ("Bcast", "Gather", "Scatter", "Gatherv", "Scatterv", "Reduce")
-_UNEQUAL = ("Gatherv", "Scatterv", "Allgatherv", "Alltoallv", "Reduce_scatter")
+SHAPES = {name: lib.hbm_shape_of(number) for number, name in enumerate(OPERATIONS)}
+"""What each operation moves; see interface.h."""
 
 
 class Setting(NamedTuple):
@@ -289,10 +289,11 @@ def _named(what: int, count: int) -> str:
     name = OPERATIONS[operation]
     if name == "Barrier":
         return "Barrier()"
-    text = [DTYPES[dtype] if name in _UNEQUAL else f"{count:,} x {DTYPES[dtype]}"]
-    if name in _REDUCING:
+    shape, type_name = SHAPES[name], DTYPES[dtype]
+    text = [f"{count:,} x {type_name}" if shape.lengths == lib.HBM_EQUAL else type_name]
+    if shape.reduces:
         text.append((*REDUCTIONS, "an operation of the program")[reduction])
-    if name in _ROOTED:
+    if shape.from_root or shape.to_root:
         text.append(f"root={root}")
     return f"{name}({', '.join(text)})"
 

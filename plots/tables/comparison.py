@@ -28,7 +28,7 @@ from experiments.model.quantities import (
 )
 from plots.layout.labels import arm_name, by_operation, operation_name
 
-WIDTH = 170  # columns where standard output is no terminal: a line per row
+WIDTH = 170  # columns where standard output is not a terminal: a line per row
 _ALWAYS = ("operation", "transport", "bytes")  # have a column even if they never vary
 _WORDS: dict[str, Callable[[Any], str]] = {
     "arm": arm_name,
@@ -135,7 +135,7 @@ def _legend(found: Comparison) -> Iterator[RenderableType]:
     ]
     yield Text(
         "Unpaired: launches of different campaigns share no block, so whatever changed between "
-        "them, the machine's mood included, is part of these ratios. Medians over launches, BCa "
+        "them, the machine too, is part of these ratios. Medians over launches, BCa "
         f"bootstrap 95 % interval of their ratio, none below {FEWEST_BLOCKS} launches a side. Each "
         "is of one cell alone: of many cells without any difference, a few differ by chance. "
         "Launches of a row timed its operation in groups of one size on both sides; a report's "

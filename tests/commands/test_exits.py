@@ -68,7 +68,7 @@ def test_a_full_disk_says_what_is_kept() -> None:
 
 def test_without_results_a_full_disk_asks_for_no_out() -> None:
     found = run('raise OSError(28, "No space left on device", "/tmp")', flags="yes=False")
-    output = "task: No space left on device (/tmp); see to it, then do it again\n"
+    output = "task: No space left on device (/tmp); fix the cause and run the command again\n"
     assert (found.returncode, found.stderr) == (1, output)
 
 

@@ -66,15 +66,15 @@ def test_anything_else_is_a_value_error(line: bytes) -> None:
     [
         (int, b"true", "True is no int"),
         (int, b"1" * 30, "is no int"),
-        (int, b"1" * 5000, "is no JSON"),
+        (int, b"1" * 5000, "is not JSON"),
         (float, b"NaN", "nan is no float"),
         (float, b"1e999", "inf is no float"),
         (tuple[int, int], b"[1]", "has 1 entries, not 2"),
         (Leaf, b'{"number": 1, "share": 1.0}', "is no Leaf"),
         (dict[str, int], b'{"a": "x"}', "'x' is no int"),
         (Literal["a"], b'["a"]', "is no "),
-        (list, b"[" * 100_000, "is no JSON"),
-        (Leaf, pickle.dumps(Leaf(1, 1.0)), "is no JSON"),
+        (list, b"[" * 100_000, "is not JSON"),
+        (Leaf, pickle.dumps(Leaf(1, 1.0)), "is not JSON"),
     ],
 )
 def test_the_error_shows_what_is_wrong(kind: Any, line: bytes, why: str) -> None:

@@ -3,32 +3,23 @@
 #define HBMCOMM_BLOCKS_H
 
 #include "comm/comm.h"
+#include "kernels/shapes.h"
 
 static inline int is_from_root(const hbm_operation *o)
 {
-    int operation = o->call.operation;
-    return operation == HBM_SCATTER || operation == HBM_SCATTERV || operation == HBM_BCAST;
+    return shape_of(o->call.operation)->from_root;
 }
 
+/* In reductions every rank reads what others send, whoever gets the result. */
 static inline int is_to_root(const hbm_operation *o)
 {
-    return o->call.operation == HBM_GATHER || o->call.operation == HBM_GATHERV;
+    const hbm_shape *shape = shape_of(o->call.operation);
+    return shape->to_root && !shape->reduces;
 }
 
-/* Whether a sender has a different block for each receiver. */
 static inline int sends_to_each(const hbm_call *call)
 {
-    switch (call->operation) {
-    case HBM_SCATTER:
-    case HBM_SCATTERV:
-    case HBM_ALLTOALL:
-    case HBM_ALLTOALLV:
-    case HBM_REDUCE_SCATTER_BLOCK:
-    case HBM_REDUCE_SCATTER:
-        return 1;
-    default:
-        return 0;
-    }
+    return shape_of(call->operation)->sends_each;
 }
 
 static inline int is_sender(const hbm_operation *o, int rank)
@@ -60,7 +51,8 @@ static inline hbm_part part_from(const hbm_operation *o, int sender)
 /* Whether only the sender knows the parts of its buffer, and so posts a table of them. */
 static inline int has_table(const hbm_operation *o)
 {
-    return o->call.operation == HBM_SCATTERV || o->call.operation == HBM_ALLTOALLV;
+    const hbm_shape *shape = shape_of(o->call.operation);
+    return shape->sends_each && shape->lengths == HBM_OWN;
 }
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "comm/comm.h"
 #include "kernels/dtype.h"
+#include "kernels/shapes.h"
 
 /* Bytes of a rank's staging buffers that pieces use in turn: they stay in its cache. */
 #define RING (1024 * KIB)
@@ -23,7 +24,7 @@ static inline uint64_t overlapping_piece(uint64_t block)
    hbm_most_room(). */
 static inline uint64_t room_for(const hbm_operation *o, uint64_t message, uint64_t room)
 {
-    uint64_t entry = o->call.operation < HBM_REDUCE ? 1 : entry_bytes(&o->call);
+    uint64_t entry = shape_of(o->call.operation)->reduces ? entry_bytes(&o->call) : 1;
     uint64_t least = message / MOST_PIECES + 1;
     uint64_t grain = room < LINE * entry ? entry : LINE * entry, down = room / grain * grain;
     return down >= least ? down : (least + entry - 1) / entry * entry;

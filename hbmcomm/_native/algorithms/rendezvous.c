@@ -65,7 +65,7 @@ uint32_t hbm_choose_offer(hbm_operation *o, uint64_t bytes)
     if (o->sends_from_arena)
         return IN_ARENA;
     /* reduce kernels read their inputs themselves, so these must be mapped */
-    if (o->call.operation < HBM_REDUCE && c->reads_private && bytes >= least_to_fetch(o)
+    if (!shape_of(o->call.operation)->reduces && c->reads_private && bytes >= least_to_fetch(o)
         && is_readable(o)) {
         o->send_at = o->call.send;
         return IN_PRIVATE;
@@ -104,7 +104,7 @@ static unsigned char *within(unsigned char *memory, uint64_t room, uint64_t at, 
 
 static int is_misaligned(const hbm_operation *o, uint64_t at)
 {
-    return o->call.operation >= HBM_REDUCE && at % hbm_alignment(o->call.dtype);
+    return shape_of(o->call.operation)->reduces && at % hbm_alignment(o->call.dtype);
 }
 
 void *hbm_array(hbm_operation *o, int rank, uint64_t at, uint64_t offset, uint64_t bytes)

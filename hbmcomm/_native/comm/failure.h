@@ -3,11 +3,12 @@
 #define HBMCOMM_FAILURE_H
 
 #include "comm/comm.h"
+#include "kernels/shapes.h"
 
 /* A call as ranks record it in `history`; see pack() in posts.c. */
 #define DTYPE_OF_CALL ((uint64_t)0xFF << 8)
 
-static inline int only_moves(uint64_t what) { return (what & 0xFF) < HBM_REDUCE; }
+static inline int only_moves(uint64_t what) { return !shape_of((int)(what & 0xFF))->reduces; }
 
 /* What all ranks must name alike: MPI moves bytes between a rank that calls them doubles and one
    that calls them bytes. */

@@ -13,6 +13,7 @@
 #include "comm/posts.h"
 
 #include "comm/failure.h"
+#include "kernels/shapes.h"
 
 static uint64_t pack(const hbm_call *call)
 {
@@ -23,16 +24,7 @@ static uint64_t pack(const hbm_call *call)
 /* Ranks may pass different counts where blocks differ in length. */
 static uint64_t common_count(const hbm_call *call)
 {
-    switch (call->operation) {
-    case HBM_GATHERV:
-    case HBM_SCATTERV:
-    case HBM_ALLGATHERV:
-    case HBM_ALLTOALLV:
-    case HBM_REDUCE_SCATTER:
-        return 0;
-    default:
-        return call->count;
-    }
+    return shape_of(call->operation)->lengths == HBM_EQUAL ? call->count : 0;
 }
 
 /* What ranks must agree on in a call that only moves data is its length in bytes, whatever the

@@ -18,22 +18,9 @@
 #include "comm/wait.h"
 #include "kernels/clock.h"
 #include "kernels/dtype.h"
-
-static int has_root(int operation)
-{
-    return operation == HBM_BCAST || operation == HBM_REDUCE || operation == HBM_GATHER
-           || operation == HBM_GATHERV || operation == HBM_SCATTER || operation == HBM_SCATTERV;
-}
-
-static int leads(int operation) { return operation == HBM_BCAST || operation == HBM_REDUCE; }
+#include "kernels/shapes.h"
 
 /* ---- calls on record ---- */
-
-static int has_equal_blocks(int operation)
-{
-    return operation == HBM_BCAST || operation == HBM_REDUCE || operation == HBM_ALLREDUCE
-           || operation == HBM_SCAN || operation == HBM_EXSCAN;
-}
 
 static void record(hbm_hosts *h, const hbm_operation *o)
 {
@@ -44,7 +31,7 @@ static void record(hbm_hosts *h, const hbm_operation *o)
     atomic_store_explicit(&e->sequence, 0, memory_order_release);
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&e->what, (uint64_t)operation | root << 32, memory_order_relaxed);
-    atomic_store_explicit(&e->count, has_equal_blocks(operation) ? o->block : 0,
+    atomic_store_explicit(&e->count, has_one_block(operation) ? o->block : 0,
                           memory_order_relaxed);
     atomic_store_explicit(&e->sequence, number, memory_order_release);
     atomic_store_explicit(&h->moved_at, now_ns(), memory_order_relaxed);
@@ -116,9 +103,9 @@ static void begin_call(hbm_hosts *h, const hbm_operation *o)
     int operation = o->call.operation;
     h->o = o;
     h->spread = spread_of(operation);
-    h->entry = operation < HBM_REDUCE || operation >= HBM_FOREIGN ? 1 : entry_bytes(&o->call);
+    h->entry = shape_of(operation)->reduces ? entry_bytes(&o->call) : 1;
     h->count = h->entry ? o->block / h->entry : 0;
-    h->root = leads(operation) ? o->call.root : -1;
+    h->root = has_root(operation) && has_one_block(operation) ? o->call.root : -1;
     h->lane = -1;
     for (int i = 0; i < h->leaders; i++)
         if (hbm_leader_of(h, h->host, i, h->root) == h->rank)

@@ -10,6 +10,7 @@
 
 #include "comm/failure.h"
 #include "kernels/copy.h"
+#include "kernels/shapes.h"
 
 static int no_memory(hbm_hosts *h) { return hbm_blame(h->all, HBM_NO_MEMORY, h->all->rank); }
 
@@ -127,16 +128,21 @@ static void copy_pack(const hbm_hosts *h, int host, const hbm_part *parts, uintp
 /* The other hosts, the next one first: no two hosts begin with the same one. */
 static int other_host(const hbm_hosts *h, int turn) { return (h->host + 1 + turn) % h->hosts; }
 
+/* Whether only the root, and each rank for its own, knows the lengths of blocks. */
+static int has_lengths(const hbm_hosts *h)
+{
+    return shape_of(h->o->call.operation)->lengths != HBM_EQUAL;
+}
+
 /* On a host without the root: the first leader gets the lengths of the blocks of its ranks, and
    memory for all of them. HBM_PENDING: that needs a call first. */
 static int stage_blocks(hbm_hosts *h, int turn)
 {
     int leads = h->index == first_leader(h), n = ranks_on(h, h->host);
-    int is_known = h->o->call.operation == HBM_GATHER || h->o->call.operation == HBM_SCATTER;
     uint64_t *lengths = (uint64_t *)hbm_take(&h->lengths, (uint64_t)(n + 1) * sizeof *lengths);
     if (!lengths)
         return no_memory(h);
-    if (!turn && !is_known) {
+    if (!turn && has_lengths(h)) {
         lengths[n] = h->o->block;
         for (int i = 0; i < n; i++)
             h->received_parts[i] = (hbm_part){(uint64_t)i * sizeof *lengths, sizeof *lengths};
@@ -146,16 +152,11 @@ static int stage_blocks(hbm_hosts *h, int turn)
     }
     uint64_t end = 0;
     for (int i = 0; leads && i < n; i++) {
-        h->sent_parts[i] = (hbm_part){end, is_known ? h->o->block : lengths[i]};
+        h->sent_parts[i] = (hbm_part){end, has_lengths(h) ? lengths[i] : h->o->block};
         end += h->sent_parts[i].bytes;
     }
     h->packs[h->host].bytes = end;
     return leads && !hbm_take(&h->staged, end) ? no_memory(h) : HBM_OK;
-}
-
-static int has_lengths(const hbm_hosts *h)
-{
-    return h->o->call.operation == HBM_GATHERV || h->o->call.operation == HBM_SCATTERV;
 }
 
 /* On the root: messages to or from the first leader of each other host. */

@@ -8,6 +8,7 @@
    shape of an array, or resizes it, while another thread is in a call on it has a data race, as it has
    when it writes into the array. So it needs no ordering. */
 #include "comm/comm.h"
+#include "kernels/shapes.h"
 
 typedef struct {
     intptr_t references;
@@ -97,14 +98,15 @@ static int read_blocks(const hbm_comm *c, int operation, uintptr_t send, uintptr
         return 0;
     uint64_t n = (uint64_t)c->size, sent = 0, received = 0;
     int leaf = root != c->rank;
-    int one = operation == HBM_SCATTER; /* one block is received, and one for each rank is sent */
-    int reads = !(leaf && operation == HBM_SCATTER), writes = !(leaf && operation == HBM_GATHER);
+    const hbm_shape *shape = shape_of(operation);
+    int one = !shape->receives_each, reads = !(leaf && shape->from_root);
+    int writes = !(leaf && shape->to_root);
     int given = reads ? hbm_read_array(send, 0, &call->send, &sent) : -1;
     int taken = writes ? hbm_read_array(recv, 1, &call->recv, &received) : -1;
     if ((reads && given < 0) || (writes && taken < 0) || (reads && writes && given != taken))
         return 0;
     call->dtype = (uint8_t)(reads ? given : taken);
-    if (operation == HBM_ALLTOALL) {
+    if (shape->sends_each && shape->receives_each) {
         call->count = sent / n;
         return sent == received && sent % n == 0;
     }
@@ -121,8 +123,9 @@ static int read_reduction(const hbm_comm *c, int operation, uintptr_t send, uint
     if (!c || root < 0 || root >= c->size)
         return 0;
     uint64_t sent = 0, received = 0;
-    int scatter = operation == HBM_REDUCE_SCATTER_BLOCK;
-    int writes = operation != HBM_REDUCE || root == c->rank, given, taken = -1;
+    const hbm_shape *shape = shape_of(operation);
+    int scatter = shape->sends_each, writes = !shape->to_root || root == c->rank;
+    int given, taken = -1;
     if (writes)
         taken = hbm_read_array(recv, 1, &call->recv, &received);
     if (send == in_place && writes && !scatter) {
@@ -142,20 +145,17 @@ static int read_reduction(const hbm_comm *c, int operation, uintptr_t send, uint
 int hbm_read_call(const hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int reduction,
                   int root, hbm_call *call)
 {
-    switch (operation) {
-    case HBM_BARRIER:
-        *call = (hbm_call){.operation = HBM_BARRIER};
-        return 1;
-    case HBM_BCAST:
-        return read_bcast(c, send, root, call);
-    case HBM_GATHER: case HBM_SCATTER: case HBM_ALLGATHER: case HBM_ALLTOALL:
-        return read_blocks(c, operation, send, recv, root, call);
-    case HBM_REDUCE: case HBM_ALLREDUCE: case HBM_REDUCE_SCATTER_BLOCK:
-    case HBM_SCAN: case HBM_EXSCAN:
+    const hbm_shape *shape = shape_of(operation);
+    if (operation >= HBM_FOREIGN || shape->lengths != HBM_EQUAL)
+        return 0; /* counts and offsets are in lists */
+    if (shape->reduces)
         return read_reduction(c, operation, send, recv, reduction, root, call);
-    default: /* counts and offsets are in lists */
-        return 0;
-    }
+    if (shape->sends_each || shape->receives_each)
+        return read_blocks(c, operation, send, recv, root, call);
+    if (operation == HBM_BCAST)
+        return read_bcast(c, send, root, call);
+    *call = (hbm_call){.operation = HBM_BARRIER};
+    return 1;
 }
 
 int hbm_barrier(hbm_comm *c)

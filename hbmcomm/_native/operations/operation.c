@@ -10,6 +10,7 @@
 #include "comm/wait.h"
 #include "kernels/copy.h"
 #include "kernels/dtype.h"
+#include "kernels/shapes.h"
 
 /* ---- the memory of a call ---- */
 
@@ -24,69 +25,45 @@ static uint64_t extent_of(const hbm_part *parts, int count)
 
 static uint64_t sent_bytes(const hbm_operation *o)
 {
-    uint64_t all = (uint64_t)o->comm->size * o->block;
-    int at_root = o->comm->rank == o->call.root;
+    const hbm_shape *shape = shape_of(o->call.operation);
     if (o->call.send_parts)
         return extent_of(o->call.send_parts, o->comm->size);
-    switch (o->call.operation) {
-    case HBM_SCATTER:
-        return at_root ? all : 0;
-    case HBM_SCATTERV:
-        return 0;
-    case HBM_ALLTOALL:
-    case HBM_REDUCE_SCATTER_BLOCK:
-        return all;
-    default:
+    if (!shape->sends_each)
         return o->block;
-    }
+    int sends = !shape->from_root || o->comm->rank == o->call.root;
+    return sends && shape->lengths == HBM_EQUAL ? (uint64_t)o->comm->size * o->block : 0;
 }
 
 static uint64_t received_bytes(const hbm_operation *o)
 {
-    uint64_t all = (uint64_t)o->comm->size * o->block;
-    int at_root = o->comm->rank == o->call.root;
+    const hbm_shape *shape = shape_of(o->call.operation);
     if (o->call.recv_parts)
         return extent_of(o->call.recv_parts, o->comm->size);
-    switch (o->call.operation) {
-    case HBM_GATHER:
-        return at_root ? all : 0;
-    case HBM_GATHERV:
+    if (shape->to_root && o->comm->rank != o->call.root)
         return 0;
-    case HBM_REDUCE:
-        return at_root ? o->block : 0;
-    case HBM_ALLGATHER:
-    case HBM_ALLTOALL:
-        return all;
-    default:
+    if (!shape->receives_each)
         return o->block;
-    }
+    return shape->lengths == HBM_EQUAL ? (uint64_t)o->comm->size * o->block : 0;
+}
+
+/* Where this rank's own block is in a buffer of blocks. */
+static uint64_t own_offset(const hbm_operation *o, const hbm_part *parts)
+{
+    return parts ? parts[o->comm->rank].offset : (uint64_t)o->comm->rank * o->block;
 }
 
 /* Whether `send` and `recv` overlap in the one way that MPI allows: in place. */
 static int is_in_place(const hbm_operation *o)
 {
     const hbm_call *call = &o->call;
-    int rank = o->comm->rank;
-    uint64_t own = (uint64_t)rank * o->block;
-    switch (call->operation) {
-    case HBM_GATHER:
-    case HBM_ALLGATHER:
-        return call->send == call->recv + own;
-    case HBM_GATHERV:
-    case HBM_ALLGATHERV:
-        return call->recv_parts && call->send == call->recv + call->recv_parts[rank].offset;
-    case HBM_SCATTER:
-        return call->recv == call->send + own;
-    case HBM_SCATTERV:
-        return call->send_parts && call->recv == call->send + call->send_parts[rank].offset;
-    case HBM_ALLTOALL:
-    case HBM_ALLTOALLV:
-    case HBM_REDUCE_SCATTER_BLOCK:
-    case HBM_REDUCE_SCATTER:
+    const hbm_shape *shape = shape_of(call->operation);
+    if (shape->sends_each && (shape->receives_each || shape->reduces))
         return 0;
-    default:
-        return call->send == call->recv;
-    }
+    if (shape->receives_each)
+        return call->send == call->recv + own_offset(o, call->recv_parts);
+    if (shape->sends_each)
+        return call->recv == call->send + own_offset(o, call->send_parts);
+    return call->send == call->recv;
 }
 
 static int overlap(uintptr_t a, uint64_t a_bytes, uintptr_t b, uint64_t b_bytes)
@@ -113,7 +90,7 @@ static int blocks_overlap(const hbm_operation *o, uint64_t sent, uint64_t receiv
 static int is_awkward(const hbm_operation *o, uint64_t sent, uint64_t received)
 {
     const hbm_call *call = &o->call;
-    if (call->operation >= HBM_REDUCE && call->operation < HBM_FOREIGN
+    if (shape_of(call->operation)->reduces
         && ((sent ? call->send : 0) | (received ? call->recv : 0)) % hbm_alignment(call->dtype))
         return 1;
     return sent && received && overlap(call->send, sent, call->recv, received)
@@ -138,18 +115,12 @@ static uint64_t longest_part(const hbm_part *parts, int count)
 /* The longest block of a call, if every rank knows it, else 0. */
 static uint64_t common_length(const hbm_call *call, int ranks, uint64_t block)
 {
-    switch (call->operation) {
-    case HBM_REDUCE_SCATTER:
-        return longest_part(call->send_parts, ranks);
-    case HBM_ALLGATHERV:
-        return longest_part(call->recv_parts, ranks);
-    case HBM_GATHERV:
-    case HBM_SCATTERV:
-    case HBM_ALLTOALLV:
-        return 0;
-    default:
-        return block;
-    }
+    int lengths = shape_of(call->operation)->lengths;
+    if (lengths != HBM_LISTED)
+        return lengths == HBM_EQUAL ? block : 0;
+    uint64_t sent = longest_part(call->send_parts, ranks);
+    uint64_t received = longest_part(call->recv_parts, ranks);
+    return sent > received ? sent : received;
 }
 
 /* Whether pieces of the call have room in staging buffers, and a number for each of their steps.

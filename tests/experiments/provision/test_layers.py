@@ -30,7 +30,7 @@ def test_layers_of_an_image_are_the_lowest_of_its_container() -> None:
 
 
 def test_a_root_that_is_no_overlay_is_named() -> None:
-    with pytest.raises(Unshared, match=r"by fuse\.fuse-overlayfs, which is no overlay"):
+    with pytest.raises(Unshared, match=r"by fuse\.fuse-overlayfs, which is not an overlay"):
         layers.of_mount("1 0 0:1 / / rw - fuse.fuse-overlayfs fuse rw\n", 1)
 
 

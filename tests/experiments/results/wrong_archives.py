@@ -166,7 +166,7 @@ def of_compression(good: Files) -> Iterator[Wrong]:
 
 
 def of_text(good: Files) -> Iterator[Wrong]:
-    """A file that is no JSON object, or one without end."""
+    """A file that is not JSON object, or one without end."""
     whole = good[HEADER].rstrip()
     for name, text in {
         "lists": b"[" * 10**5,

@@ -60,7 +60,7 @@ Connected = tuple[Watch, End]
 @pytest.fixture
 def other_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connected]:
     """Rank 0's watch, and rank 1's end of their connection. No other thread reads."""
-    monkeypatch.setattr(watch_module, "stand_guard", lambda view: None)
+    monkeypatch.setattr(watch_module, "listen", lambda view: None)
     own_socket, other_socket = connected()
     own = Link(own_socket)
     end = End(other_socket, own)
@@ -89,7 +89,7 @@ def test_a_rank_tells_others_of_a_death_before_it_may_end_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else they would take its own end for the cause."""
-    monkeypatch.setattr(watch_module, "stand_guard", lambda view: None)
+    monkeypatch.setattr(watch_module, "listen", lambda view: None)
     (own_inside, inside), (own_outside, outside) = connected(), connected()
     asking = Asking(own_outside)
     watch = Watch(
@@ -188,7 +188,7 @@ def test_what_is_no_notice_is_a_loss_of_its_rank_and_no_other_error(
     watch, end = other_end
     end.connected.sendall(line + b"\n")
     end.wait()
-    with pytest.raises(PeerError, match="rank 1 sends what is no notice"):
+    with pytest.raises(PeerError, match="rank 1 sends something other than a notice"):
         for _ in range(100):
             watch.refuse_lost()
 
@@ -198,7 +198,7 @@ def test_a_notice_without_an_end_is_given_up(
 ) -> None:
     monkeypatch.setattr(links, "NOTICE", 10_000)
     watch, end = other_end
-    with pytest.raises(PeerError, match="rank 1 sends what is no notice"):
+    with pytest.raises(PeerError, match="rank 1 sends something other than a notice"):
         for _ in range(100):
             end.connected.sendall(b"x" * 1000)
             watch.refuse_lost()

@@ -64,7 +64,7 @@ def test_both_ranks_get_the_values_of_both() -> None:
 def test_a_pickle_of_another_user_is_not_run(tmp_path: Path) -> None:
     store, proof = distributed.HashStore(), tmp_path / "proof"
     store.set("0/1", pickle.dumps(Evil(proof)))
-    with pytest.raises(HbmcommError, match=r"holds of rank 1 .*is no JSON.*let nobody else reach"):
+    with pytest.raises(HbmcommError, match=r"holds of rank 1 .*is not JSON.*let nobody else reach"):
         gather(store, 0)(VALUES[0])
     assert not proof.exists()
 
