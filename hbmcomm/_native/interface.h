@@ -241,6 +241,7 @@ int hbm_read_call(const hbm_comm *comm, int operation, uintptr_t send, uintptr_t
    An `operation` of -1 with the name None is the Start of a plan. Returns whether it has one.
    `dict` holds requests and plans by the numbers of their operations in flight. */
 void hbm_reductions(const uintptr_t *objects, int count);
+void hbm_datatypes(const uintptr_t *objects, const int *dtypes, int count);
 void hbm_keep_in(uintptr_t dict);
 int hbm_add_method(uintptr_t owner, uintptr_t function, int operation, uintptr_t name,
                    uintptr_t request);

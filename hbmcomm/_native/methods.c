@@ -27,6 +27,7 @@
 #define IS_COUNT_OF_ARGUMENTS (~((size_t)1 << (8 * sizeof(size_t) - 1)))
 #define MOST 5 /* parameters, with self */
 #define MOST_REDUCTIONS 32
+#define MOST_DATATYPES 64
 
 typedef struct {
     PyObject_HEAD
@@ -43,6 +44,8 @@ static PyObject *bound_method;
 static PyObject *in_flight; /* requests and plans by the numbers of their operations */
 static uintptr_t reductions[MOST_REDUCTIONS];
 static int reduction_count;
+static uintptr_t datatypes[MOST_DATATYPES];
+static int dtypes[MOST_DATATYPES], datatype_count; /* dtypes of the core, by datatype */
 
 static PyObject *new_reference(PyObject *object)
 {
@@ -122,6 +125,29 @@ static int reduction_of(const method *m, PyObject *const *bound)
             return i;
     return -1;
 }
+
+/* The array of [array, datatype], if that is the datatype of its entries; else the argument as it
+   is. A new reference: another thread may change the list during the call. */
+static PyObject *without_datatype(PyObject *spec)
+{
+    PyObject *array = NULL, *datatype = NULL;
+    uintptr_t address;
+    uint64_t entries;
+    if (PyList_CheckExact(spec) && PyList_Size(spec) == 2) {
+        array = PyList_GetItem(spec, 0);
+        datatype = PyList_GetItem(spec, 1);
+    } else if (PyTuple_CheckExact(spec) && PyTuple_Size(spec) == 2) {
+        array = PyTuple_GetItem(spec, 0);
+        datatype = PyTuple_GetItem(spec, 1);
+    }
+    for (int i = 0; array && i < datatype_count; i++)
+        if ((uintptr_t)datatype == datatypes[i])
+            return new_reference(
+                hbm_read_array((uintptr_t)array, 0, &address, &entries) == dtypes[i] ? array : spec);
+    return new_reference(spec);
+}
+
+static int is_list(PyObject *spec) { return PyList_CheckExact(spec) || PyTuple_CheckExact(spec); }
 
 /* ---- calls ---- */
 
@@ -282,18 +308,19 @@ static PyObject *go_on_starting(const method *m, PyObject *const *bound, PyObjec
     return new_reference(request);
 }
 
-static PyObject *start(const method *m, hbm_comm *comm, PyObject *const *bound)
+static PyObject *start(const method *m, hbm_comm *comm, PyObject *const *bound,
+                       PyObject *const *plain)
 {
     PyObject *request = may_start() ? PyObject_CallNoArgs(m->request) : NULL;
     if (!request)
         return NULL;
-    uint64_t started = run(m, comm, bound, request);
+    uint64_t started = run(m, comm, plain, request);
     if (started > HBM_LAST_STATUS) {
         PyObject *kept = PyTuple_New(m->count);
         for (int i = 0; i < m->count; i++) { /* without memory for a tuple they stay for ever */
-            Py_INCREF(bound[i]);
+            Py_INCREF(plain[i]);
             if (kept)
-                PyTuple_SetItem(kept, i, bound[i]);
+                PyTuple_SetItem(kept, i, plain[i]);
         }
         keep(request, kept, started);
         Py_XDECREF(kept);
@@ -341,6 +368,27 @@ static PyObject *start_again(PyObject *self, PyObject *const *arguments, size_t 
     return new_reference(Py_None);
 }
 
+/* `plain` are the arguments as the core reads them. */
+static PyObject *call_plain(const method *m, hbm_comm *comm, PyObject *const *bound,
+                            PyObject *const *plain)
+{
+    if (m->request != Py_None)
+        return start(m, comm, bound, plain);
+    uint64_t status = run(m, comm, plain, NULL);
+    return status ? go_on(m, again_name, status, bound) : new_reference(Py_None);
+}
+
+static PyObject *call_with_lists(const method *m, hbm_comm *comm, PyObject *const *bound)
+{
+    PyObject *plain[MOST], *result;
+    for (int i = 0; i < m->count; i++)
+        plain[i] = i == 1 || i == 2 ? without_datatype(bound[i]) : new_reference(bound[i]);
+    result = call_plain(m, comm, bound, plain);
+    for (int i = 0; i < m->count; i++)
+        Py_DECREF(plain[i]);
+    return result;
+}
+
 static PyObject *call(PyObject *self, PyObject *const *arguments, size_t given, PyObject *names)
 {
     const method *m = (const method *)self;
@@ -351,10 +399,10 @@ static PyObject *call(PyObject *self, PyObject *const *arguments, size_t given, 
     hbm_comm *comm = state_of(bound[0]);
     if (!comm && PyErr_Occurred())
         return NULL;
-    if (m->request != Py_None)
-        return start(m, comm, bound);
-    uint64_t status = run(m, comm, bound, NULL);
-    return status ? go_on(m, again_name, status, bound) : new_reference(Py_None);
+    int has_lists = 0;
+    for (int i = 1; i < m->count && i <= 2; i++)
+        has_lists |= is_list(bound[i]);
+    return has_lists ? call_with_lists(m, comm, bound) : call_plain(m, comm, bound, bound);
 }
 
 /* method.__call__ */
@@ -503,6 +551,13 @@ void hbm_reductions(const uintptr_t *objects, int count)
 {
     reduction_count = count < MOST_REDUCTIONS ? count : MOST_REDUCTIONS;
     memcpy(reductions, objects, sizeof *reductions * (size_t)reduction_count);
+}
+
+void hbm_datatypes(const uintptr_t *objects, const int *codes, int count)
+{
+    datatype_count = count < MOST_DATATYPES ? count : MOST_DATATYPES;
+    memcpy(datatypes, objects, sizeof *datatypes * (size_t)datatype_count);
+    memcpy(dtypes, codes, sizeof *dtypes * (size_t)datatype_count);
 }
 
 void hbm_keep_in(uintptr_t dict)

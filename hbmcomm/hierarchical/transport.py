@@ -131,7 +131,7 @@ class Hierarchical(Direct):
             super()._leave()
             return
         if self._broken is None:
-            last = ffi.new("hbm_call *", {"operation": FOREIGN_NUMBERS["barrier"]})
+            last = ffi.new("hbm_call *", {"operation": FOREIGN_NUMBERS["Barrier"]})
             status = lib.hbm_run(self._core, last)  # after all that is in flight
             if status == lib.HBM_BUSY:
                 raise self._reported(state.error(status))

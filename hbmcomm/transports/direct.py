@@ -243,7 +243,10 @@ def _put_methods() -> None:
     """
     lib.hbm_reductions([id(getattr(MPI, name)) for name in REDUCTIONS], len(REDUCTIONS))
     for code, name in enumerate(OPERATIONS):
-        for method, request in ((name, None), (f"I{name.lower()}", Request)):
+        methods = {name: None, f"I{name.lower()}": Request}
+        if name == "Barrier":
+            methods["barrier"] = None
+        for method, request in methods.items():
             theirs = getattr(MPI.Intracomm, method)
             if not lib.hbm_add_method(id(Direct), id(theirs), code, id(name), id(request)):
                 raise ImportError(f"hbmcomm cannot read the signature of mpi4py's {method}")

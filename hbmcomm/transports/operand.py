@@ -41,10 +41,12 @@ _OF_MPI = (MPI.AINT, MPI.OFFSET, MPI.COUNT)
 _FLOATING = (MPI.FLOAT, MPI.DOUBLE, MPI.LONG_DOUBLE)
 _COMPLEX = (MPI.C_FLOAT_COMPLEX, MPI.C_DOUBLE_COMPLEX, MPI.C_LONG_DOUBLE_COMPLEX)
 
+_OF_ONE_VALUE = (
+    *(*_SIGNED, *_UNSIGNED, *_OF_FIXED_SIZE, *_OF_MPI, *_FLOATING, *_COMPLEX),
+    MPI.C_BOOL,
+)
 C_TYPES: dict[int, np.dtype[Any]] = {
-    datatype.handle: np.dtype(datatype.typechar)
-    for group in (_SIGNED, _UNSIGNED, _OF_FIXED_SIZE, _OF_MPI, _FLOATING, _COMPLEX, (MPI.C_BOOL,))
-    for datatype in group
+    datatype.handle: np.dtype(datatype.typechar) for datatype in _OF_ONE_VALUE
 }
 """By MPI's handle."""
 
@@ -285,6 +287,9 @@ def register() -> bool:
     """
     lib.hbm_numpy(id(np.ndarray), id(MPI.IN_PLACE))
     if _reads_arrays():
+        types = (*_OF_ONE_VALUE, MPI.BYTE)
+        codes = [_CODES[each.handle] for each in types]
+        lib.hbm_datatypes([id(each) for each in types], codes, len(types))
         return True
     lib.hbm_numpy(0, 0)
     return False

@@ -89,7 +89,8 @@ static int read_bcast(const hbm_comm *c, uintptr_t buffer, int root, hbm_call *c
     return dtype >= 0;
 }
 
-/* Gather, scatter, allgather, alltoall: `send`, `recv` or both hold one block for each rank. */
+/* Gather, scatter, allgather, alltoall: `send`, `recv` or both hold one block for each rank. One of
+   them may be MPI.IN_PLACE where that needs no copy: this rank's block is then in the other. */
 static int read_blocks(const hbm_comm *c, int operation, uintptr_t send, uintptr_t recv, int root,
                        hbm_call *call)
 {
@@ -97,21 +98,33 @@ static int read_blocks(const hbm_comm *c, int operation, uintptr_t send, uintptr
     if (!c || root < 0 || root >= c->size)
         return 0;
     uint64_t n = (uint64_t)c->size, sent = 0, received = 0;
-    int leaf = root != c->rank;
     const hbm_shape *shape = shape_of(operation);
-    int one = !shape->receives_each, reads = !(leaf && shape->from_root);
-    int writes = !(leaf && shape->to_root);
-    int given = reads ? hbm_read_array(send, 0, &call->send, &sent) : -1;
-    int taken = writes ? hbm_read_array(recv, 1, &call->recv, &received) : -1;
+    int leaf = root != c->rank, both = shape->sends_each && shape->receives_each;
+    int reads = !(leaf && shape->from_root), writes = !(leaf && shape->to_root);
+    int shares = reads && writes && !both
+                 && (shape->sends_each ? recv : send) == in_place && in_place;
+    int given = reads && !(shares && shape->receives_each)
+                    ? hbm_read_array(send, 0, &call->send, &sent) : -1;
+    int taken = writes && !(shares && shape->sends_each)
+                    ? hbm_read_array(recv, 1, &call->recv, &received) : -1;
+    int dtype = given < 0 ? taken : given;
+    call->dtype = (uint8_t)dtype;
+    if (shares) {
+        uint64_t all = sent + received;
+        call->count = all / n;
+        uint64_t own = (uint64_t)c->rank * call->count * (dtype < 0 ? 0 : hbm_dtype_size(dtype));
+        *(shape->sends_each ? &call->recv : &call->send) =
+            (shape->sends_each ? call->send : call->recv) + own;
+        return dtype >= 0 && all % n == 0;
+    }
     if ((reads && given < 0) || (writes && taken < 0) || (reads && writes && given != taken))
         return 0;
-    call->dtype = (uint8_t)(reads ? given : taken);
-    if (shape->sends_each && shape->receives_each) {
+    if (both) {
         call->count = sent / n;
         return sent == received && sent % n == 0;
     }
-    call->count = one ? received : sent;
-    return !reads || !writes || (one ? sent : received) == n * call->count;
+    call->count = shape->receives_each ? sent : received;
+    return !reads || !writes || (shape->receives_each ? received : sent) == n * call->count;
 }
 
 /* Reductions; `send` may be MPI.IN_PLACE where that needs no copy. */

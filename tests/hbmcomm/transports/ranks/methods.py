@@ -91,6 +91,56 @@ class Odd:
     _handle = "an address"
 
 
+def lines_of_python(act: Callable[[], object]) -> int:
+    """How many functions in Python run in it, beside itself."""
+    entered: list[str] = []
+    sys.setprofile(lambda frame, event, _: entered.append(event))
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return entered.count("call") - 1
+
+
+@promise
+def usual_spellings_of_a_buffer_run_no_python_and_are_right() -> None:
+    comm: Any = direct
+    ranks, rank = comm.size, comm.rank
+    for array_type, datatype in (("f8", MPI.DOUBLE), ("i4", MPI.INT), ("u1", MPI.BYTE)):
+        one, summed = np.full(3, rank + 1, array_type), np.zeros(3, array_type)
+        every, blocks = np.zeros((ranks, 3), array_type), np.zeros((ranks, 3), array_type)
+        blocks[rank] = one
+        at_root = None if rank else [every, datatype]
+        calls: list[Callable[[], object]] = [
+            lambda: comm.Bcast([summed, datatype]),  # noqa: B023
+            lambda: comm.Allgather([one, datatype], (every, datatype)),  # noqa: B023
+            lambda: comm.Allgather(MPI.IN_PLACE, blocks),  # noqa: B023
+            lambda: comm.Allgather(MPI.IN_PLACE, [blocks, datatype]),  # noqa: B023
+            lambda: comm.Gather(one, at_root),  # noqa: B023
+            lambda: comm.Gather(one if rank else MPI.IN_PLACE, None if rank else every),  # noqa: B023
+            lambda: comm.Scatter(None if rank else every, summed if rank else MPI.IN_PLACE),  # noqa: B023
+        ]
+        if datatype != MPI.BYTE:
+            calls.append(lambda: comm.Allreduce([one, datatype], [summed, datatype]))  # noqa: B023
+        for number, call in enumerate(calls):
+            assert lines_of_python(call) == 0, (datatype.name, number)
+        expected = np.repeat(np.arange(1, ranks + 1, dtype=array_type), 3).reshape(ranks, 3)
+        assert (blocks == expected).all() and (rank or (every == expected).all())
+        assert datatype == MPI.BYTE or (summed == ranks * (ranks + 1) / 2).all()
+
+
+@promise
+def a_list_that_changes_during_a_call_does_no_harm() -> None:
+    comm: Any = own
+    for _ in range(TIMES):
+        spec: list[Any] = [np.full(1000, 1.0), MPI.DOUBLE]
+        result = np.zeros(1000)
+        request = comm.Iallreduce(spec, result)
+        spec.clear()
+        request.Wait()
+        assert (result == 1).all()
+
+
 @promise
 def no_call_keeps_or_loses_a_reference() -> None:
     comm: Any = own
@@ -99,6 +149,8 @@ def no_call_keeps_or_loses_a_reference() -> None:
         lambda: comm.Allreduce(one, other, op),
         lambda: comm.Allreduce(one, other, op=op),
         lambda: comm.Allreduce([one, MPI.DOUBLE], other, op),
+        lambda: comm.Allreduce([one, MPI.FLOAT], [other, MPI.FLOAT], op),
+        lambda: comm.Allgather(MPI.IN_PLACE, (other, MPI.DOUBLE)),
         lambda: comm.Iallreduce(one, other, op).Wait(),
         lambda: comm.Iallreduce([one, MPI.DOUBLE], other, op=op).Wait(),
         lambda: comm.Bcast(one),
@@ -135,6 +187,7 @@ def methods_in_c_show_what_mpi4pys_show() -> None:
             assert ours.__name__ == method
             assert ours.__doc__ == theirs.__doc__
             assert method in repr(ours), repr(ours)
+    assert lines_of_python(lambda: direct.barrier()) == 0
 
 
 if __name__ == "__main__":
