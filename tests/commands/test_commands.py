@@ -134,7 +134,10 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         (["run", "--profiles", "tunde"], "unknown profiles 'tunde'; did you mean 'tuned'?"),
         (["run", "--layouts", "isolatd"], "did you mean 'isolated'?"),
         (["run", "--external", "IMB"], "runs on the host with impi"),
-        (["run", "--python", "/nowhere", "--env", "host"], "/nowhere is no environment: there is"),
+        (
+            ["run", "--python", "/nowhere", "--env", "host"],
+            "/nowhere is not an environment: there is",
+        ),
         (["hosts", "up", "--delay", "1min"], "delay '1min' does not parse"),
         (["vm", "--machine", "knl-snc4-fat"], "did you mean 'knl-snc4-flat'?"),
         (["vm", "--machine", "plain", "--mpi", "lam"], "--mpi 'lam' is not one of openmpi"),

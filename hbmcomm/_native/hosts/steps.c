@@ -251,7 +251,7 @@ static void rabenseifner(const hbm_schedule *s, int number, hbm_step *step)
     int halves = number < rounds, last = halves ? number : 2 * rounds - 1 - number;
     hbm_range own = everything(s), given = own;
     for (int round = 0; round <= last; round++) {
-        int upper = (s->host & paired >> (round + 1)) != 0;
+        uint64_t upper = (s->host & paired >> (round + 1)) != 0;
         given = hbm_part_of(own, 2, !upper);
         own = hbm_part_of(own, 2, upper);
     }

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.model import lower_bound
 from experiments.model.launch import OPERATIONS
-from hbmcomm.hierarchical import between
+from tests.hbmcomm.hierarchical.steps import algorithm
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -77,7 +77,7 @@ def test_the_busiest_link_carries_what_one_host_has_and_another_needs(
 def test_an_allreduce_carries_what_each_host_of_a_ring_sends(hosts: int) -> None:
     count = 120
     for host in range(hosts):
-        steps = between.ring_allreduce(host, hosts, count)
+        steps = algorithm("RING")(host, hosts, count)
         sent = sum(end - begin for step in steps for _, (begin, end) in step.sends)
         assert sent == lower_bound.wire_bytes("allreduce", [2] * hosts) * count
 

@@ -135,7 +135,7 @@ def test_a_missing_table_and_a_torn_row_are_told() -> None:
     with pytest.raises(imb.ImbFailed, match="no table of Bcast with 4 processes"):
         imb.parse(PRINTED, "bcast", 4)
     torn = PRINTED.replace("4096          100", "4096 exceeds the memory")
-    with pytest.raises(imb.ImbFailed, match="a line that is no row: '4096 exceeds"):
+    with pytest.raises(imb.ImbFailed, match="a line that is not a row: '4096 exceeds"):
         imb.parse(torn, "bcast", 2)
 
 

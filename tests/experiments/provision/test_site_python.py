@@ -55,7 +55,7 @@ def holding(folder: Path, **versions: str) -> Path:
 def test_what_cannot_run_ranks_is_refused(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(ExperimentsError, match=message):
         site_python.ask(answering(tmp_path / "env", line))
-    with pytest.raises(ExperimentsError, match=r"is no environment: there is no .*bin/python"):
+    with pytest.raises(ExperimentsError, match=r"is not an environment: there is no .*bin/python"):
         site_python.ask(tmp_path)
 
 

@@ -31,5 +31,6 @@ except hbmcomm.PeerError as error:
     interrupted = "was interrupted in a collective" in str(error)
     assert interrupted or (other and other[1] == str(WORLD.rank) != other[2]), error
     print("named the rank", flush=True)
+WORLD.Barrier()  # a rank that hears of the other's leaving would name that
 for comm in pair:
     give_up(comm)
