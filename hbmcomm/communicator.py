@@ -39,7 +39,7 @@ class Communicator(Allocating, Sharing, Derivable):
     With transport direct, ranks that call different collectives at the same point all get
     CallMismatch, and ranks that wait for a rank that died or left get PeerError, in this call or
     the next; the communicator is unusable then. With hierarchical that is so on each host; ranks of
-    other hosts get PeerError. A rank that waits inside MPI, as in a lower-case call, gets neither.
+    other hosts get PeerError. A rank that waits inside MPI, as in Recv, gets neither.
     Errors are MPI.Exceptions too, and the communicator's error handler sees them first. A
     communicator is neither thread-safe nor fork-safe; its arrays are
     shared with a child of a fork, not copied. The `*_init` calls return a `Plan`.

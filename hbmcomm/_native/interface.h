@@ -47,7 +47,9 @@ enum hbm_reduction {
     HBM_LAND, HBM_LOR, HBM_LXOR, HBM_BAND, HBM_BOR, HBM_BXOR,
     HBM_MAXLOC, HBM_MINLOC,
     HBM_REDUCTIONS,
-    HBM_USER = HBM_REDUCTIONS /* a function of the program; see hbm_call */
+    HBM_USER = HBM_REDUCTIONS, /* a function of the program; see hbm_call */
+    HBM_OBJECTS = 64 /* in a call that only moves data: plus the number of the operation, on pickled
+                        objects, that it is part of */
 };
 
 /* What ranks know of the lengths of blocks in an operation. */
@@ -238,10 +240,13 @@ int hbm_read_call(const hbm_comm *comm, int operation, uintptr_t send, uintptr_t
 /* Methods in C; see methods.c. `objects` are MPI's reductions by their codes. The class `owner` gets
    a method with the name and signature of a function of mpi4py, which does an operation, or starts
    it if `request` is a class and not None; what the core did not do goes on in Python under `name`.
-   An `operation` of -1 with the name None is the Start of a plan. Returns whether it has one.
+   An `operation` of -1 with the name None is the Start of a plan; one with HBM_OBJECTS is a call of
+   objects. Returns whether it has one. `dumps` and `loads` are Python's own.
    `dict` holds requests and plans by the numbers of their operations in flight. */
 void hbm_reductions(const uintptr_t *objects, int count);
 void hbm_datatypes(const uintptr_t *objects, const int *dtypes, int count);
+void hbm_pickles(uintptr_t dumps, uintptr_t loads, uintptr_t mpi4pys_pickler,
+                 uintptr_t get_referents, int highest_protocol);
 void hbm_keep_in(uintptr_t dict);
 int hbm_add_method(uintptr_t owner, uintptr_t function, int operation, uintptr_t name,
                    uintptr_t request);

@@ -11,15 +11,12 @@
    that start it. Instead of a request it may have None, and then the last function returns it. The
    Start of a plan asks plan._starting(status).
 
-   No other file of the core knows Python. This one uses the stable ABI of Python 3.11; vectorcall
-   is part of it from 3.12 on, and works alike in 3.11. */
-#undef Py_LIMITED_API
-#define Py_LIMITED_API 0x030B0000
-#include <Python.h>
+   No other file of the core but objects.c knows Python. These use the stable ABI of Python 3.11;
+   vectorcall is part of it from 3.12 on, and works alike in 3.11. */
+#include "objects.h"
+
 #include <stddef.h>
 #include <structmember.h>
-
-#include "layout.h"
 
 #ifndef Py_TPFLAGS_HAVE_VECTORCALL
 #define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
@@ -405,6 +402,25 @@ static PyObject *call(PyObject *self, PyObject *const *arguments, size_t given, 
     return has_lists ? call_with_lists(m, comm, bound) : call_plain(m, comm, bound, bound);
 }
 
+/* A call of mpi4py's with an object instead of buffers. */
+static PyObject *call_with_object(PyObject *self, PyObject *const *arguments, size_t given,
+                                  PyObject *names)
+{
+    const method *m = (const method *)self;
+    Py_ssize_t positional = (Py_ssize_t)(given & IS_COUNT_OF_ARGUMENTS);
+    PyObject *bound[MOST];
+    if (!bind(m, arguments, positional, names, bound))
+        return refuse(m, arguments, positional, names);
+    hbm_comm *comm = state_of(bound[0]);
+    if (!comm && PyErr_Occurred())
+        return NULL;
+    int root = root_of(m, bound);
+    if (!hbm_serves_objects(comm, root))
+        return refuse(m, arguments, positional, names);
+    return hbm_call_with_object(comm, m->operation, m->call_name, bound[0], bound[1],
+                                m->op ? bound[m->op] : NULL, root);
+}
+
 /* method.__call__ */
 static PyObject *call_with_tuple(PyObject *self, PyObject *positional, PyObject *others)
 {
@@ -420,7 +436,7 @@ static PyObject *call_with_tuple(PyObject *self, PyObject *positional, PyObject 
         PyTuple_SetItem(names, named, new_reference(name));
         arguments[given + named++] = value;
     }
-    result = call(self, arguments, (size_t)given, names);
+    result = ((method *)self)->call(self, arguments, (size_t)given, names);
     Py_XDECREF(names);
     return result;
 }
@@ -537,8 +553,8 @@ static int add(PyObject *owner, PyObject *function, int operation, PyObject *nam
         return 0;
     if (!(m = (method *)PyType_GenericAlloc((PyTypeObject *)type, 0)))
         return 0;
-    m->call = operation < 0 ? start_again : call;
-    m->operation = operation;
+    m->call = operation < 0 ? start_again : operation >= HBM_OBJECTS ? call_with_object : call;
+    m->operation = operation >= HBM_OBJECTS ? operation - HBM_OBJECTS : operation;
     m->function = new_reference(function);
     m->call_name = new_reference(name);
     m->request = new_reference(request);

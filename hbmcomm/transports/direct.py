@@ -1,15 +1,14 @@
 """Transport `direct`: the C core moves the data through memory that all ranks map.
 
 Its collectives are methods in C, which read plain NumPy arrays as they are. This file holds what
-those methods leave to Python: other buffer forms, nonblocking and persistent calls. Calls that only
-MPI can do go to mpi4py unchanged; the core notes them, so that a rank that waits in the core hears
-of one that made another call. Nonblocking calls also stay MPI's where MPI neither polls other
-libraries nor supports calls of several threads.
+those methods leave to Python: other buffer forms, nonblocking and persistent calls; objects.py has
+calls of Python objects. Calls that only MPI can do go to mpi4py unchanged; the core notes them, so
+that a rank that waits in the core hears of one that made another call. Nonblocking calls also stay
+MPI's where MPI neither polls other libraries nor supports calls of several threads.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -22,12 +21,11 @@ from hbmcomm.memory import arrays, dax_arena
 from hbmcomm.memory.arena import Arena
 from hbmcomm.memory.arena_creation import create_arena
 from hbmcomm.memory.kinds import Kind, resolve
-from hbmcomm.transports import mpi_progress
+from hbmcomm.transports import mpi_progress, objects
 from hbmcomm.transports.arguments import READ, Operands, Unequal, Unserved
 from hbmcomm.transports.call import Call, build_call, with_copied_input
 from hbmcomm.transports.message import Unreadable
 from hbmcomm.transports.native import (
-    FOREIGN,
     FOREIGN_NUMBERS,
     OPERATIONS,
     REDUCTIONS,
@@ -35,6 +33,7 @@ from hbmcomm.transports.native import (
     ffi,
     lib,
 )
+from hbmcomm.transports.objects import Objects
 from hbmcomm.transports.opening import open_core
 from hbmcomm.transports.operand import register
 from hbmcomm.transports.plans import FREED, DirectPlan, Plan
@@ -231,8 +230,12 @@ class Nonblocking(DirectBase):
         return None, partial(getattr(MPI.Intracomm, f"I{name.lower()}"), self, *arguments)
 
 
-class Direct(Nonblocking, DirectBase):
+class Direct(Objects, Nonblocking, DirectBase):
     """The collectives of the C core; arguments, results and errors as in mpi4py."""
+
+    def Alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
+        self._announce("Alltoallw")
+        super().Alltoallw(sendbuf, recvbuf)
 
 
 def _put_methods() -> None:
@@ -250,22 +253,7 @@ def _put_methods() -> None:
             theirs = getattr(MPI.Intracomm, method)
             if not lib.hbm_add_method(id(Direct), id(theirs), code, id(name), id(request)):
                 raise ImportError(f"hbmcomm cannot read the signature of mpi4py's {method}")
+    objects.put_calls(Direct)
 
 
 _put_methods()
-
-
-def _announced(name: str) -> Any:
-    original = getattr(MPI.Intracomm, name)
-
-    @functools.wraps(original)
-    def call(self: Direct, *arguments: Any, **named: Any) -> Any:
-        self._announce(name)
-        return original(self, *arguments, **named)
-
-    return call
-
-
-for _name in FOREIGN:
-    if _name not in OPERATIONS:
-        setattr(Direct, _name, _announced(_name))

@@ -30,7 +30,6 @@ OPERATIONS = (*_MOVING, *_MOVING_COUNTED, *_REDUCING)
 
 FOREIGN = (
     "Alltoallw",
-    *map(str.lower, (*_MOVING[1:], "Reduce", "Allreduce", "Scan", "Exscan")),  # of pickled objects
     *OPERATIONS,  # on what the core has no code for
 )
 """Calls that MPI serves; the core notes these, and compares them with the calls of others."""
@@ -249,9 +248,9 @@ def explained(why: Any, own: int, names: Sequence[int]) -> HbmcommError:
 def _difference(why: Any) -> str:
     """What ranks called that differs: other collectives, or one with other arguments."""
     own, others = (_Words.of(what) for what in (why.own_what, why.others_what))
-    if CALL_NAMES.get(own.operation) != CALL_NAMES.get(others.operation):
+    name = own.name
+    if name != others.name:
         return "different collectives"
-    name = CALL_NAMES.get(own.operation, "a call")
     if own.operation != others.operation:
         return f"{name} with different arguments (a buffer is too short, or one for MPI alone)"
     pairs = {
@@ -276,6 +275,14 @@ class _Words(NamedTuple):
     def of(cls, what: int) -> _Words:
         return cls(what & 0xFF, what >> 8 & 0xFF, what >> 16 & 0xFF, what >> 32)
 
+    @property
+    def name(self) -> str:
+        """Of the call; a lower-case one consists of calls that move bytes."""
+        if self.operation < lib.HBM_REDUCE and self.reduction >= lib.HBM_OBJECTS:
+            return OPERATIONS[int(self.reduction - lib.HBM_OBJECTS)].lower()
+        name: str = CALL_NAMES.get(self.operation, "a call")
+        return name
+
 
 def _named(what: int, count: int) -> str:
     """A call in mpi4py's words, such as Reduce(1,024 x float32, SUM, root=0); see posts.c.
@@ -283,12 +290,15 @@ def _named(what: int, count: int) -> str:
     Raises:
         IndexError: There is no such call.
     """
-    operation, dtype, reduction, root = _Words.of(what)
+    words = _Words.of(what)
+    operation, dtype, reduction, root = words
     if operation >= lib.HBM_FOREIGN:
         return f"{FOREIGN[operation - lib.HBM_FOREIGN]} (served by MPI)"
     name = OPERATIONS[operation]
     if name == "Barrier":
         return "Barrier()"
+    if words.name != name:
+        return f"{words.name} of an object"
     shape, type_name = SHAPES[name], DTYPES[dtype]
     text = [f"{count:,} x {type_name}" if shape.lengths == lib.HBM_EQUAL else type_name]
     if shape.reduces:

@@ -25,6 +25,7 @@ PROMISES = {
     "transports/ranks/mismatch": (3, ("openmpi",)),  # calls that differ are named on all ranks
     "transports/ranks/misuse": (3, MPIS),  # threads, forks, signals and careless ends do no harm
     "transports/ranks/noted": (3, ("openmpi", "mpich")),  # calls of MPI wait only where MPI does
+    "transports/ranks/objects": (3, MPIS),  # lower-case calls are what mpi4py's are
     "transports/ranks/one_rank_fails": (3, ("openmpi",)),  # one rank's failure is an error on all
     "transports/ranks/plans": (2, MPIS),  # persistent calls are what MPI's are
     "transports/ranks/progress": (2, MPIS),  # every wait lets all else go on: MPI-4.1, section 3.9

@@ -21,5 +21,12 @@ def test_compilers_have_no_warnings(compiler: str, tmp_path: Path) -> None:
     built = run(tool_at(compiler), *FLAGS, *strict, *SOURCES, "-lm", "-o", tmp_path / "core_test")
     assert built.returncode == 0, built.stdout
     python = ("-isystem", sysconfig.get_path("include"))
-    built = run(tool_at(compiler), *FLAGS, *strict, *python, "-fsyntax-only", CORE / "methods.c")
+    built = run(
+        tool_at(compiler),
+        *FLAGS,
+        *strict,
+        *python,
+        "-fsyntax-only",
+        *(CORE / name for name in ("methods.c", "objects.c")),
+    )
     assert built.returncode == 0, built.stdout

@@ -6,6 +6,7 @@ includes the other's header, or if its object uses a symbol that the other's obj
 
 import re
 import subprocess
+import sysconfig
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -66,8 +67,9 @@ def _refuse_circle(what: str, arrows: Iterable[tuple[str, str]]) -> None:
 
 def test_every_header_compiles_on_its_own(tmp_path: Path) -> None:
     source = tmp_path / "one.c"
+    python = f"-I{sysconfig.get_path('include')}"  # for those that know Python
     for header in HEADERS:
         source.write_text(f'#include <stdint.h>\n#include "{header.relative_to(CORE)}"\n')
-        command = [tool_at("cc"), *FLAGS, str(source)]
+        command = [tool_at("cc"), *FLAGS, python, str(source)]
         built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert built.returncode == 0, built.stderr
