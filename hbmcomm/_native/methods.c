@@ -33,7 +33,7 @@ typedef struct {
     PyObject *request; /* a class, or None: it does the call */
     PyObject *parameters[MOST], *defaults[MOST]; /* a default is NULL where there is none */
     int count, op, root; /* of parameters; where the last two are, or 0 */
-    int operation;
+    int operation, takes_object; /* in the place of buffers */
 } method;
 
 static PyObject *handle_name, *again_name, *starting_name, *operation_name, *kept_name, *quick_name;
@@ -396,29 +396,17 @@ static PyObject *call(PyObject *self, PyObject *const *arguments, size_t given, 
     hbm_comm *comm = state_of(bound[0]);
     if (!comm && PyErr_Occurred())
         return NULL;
+    if (m->takes_object) {
+        int root = root_of(m, bound);
+        if (!hbm_serves_objects(comm, root))
+            return refuse(m, arguments, positional, names);
+        return hbm_call_with_object(comm, m->operation, m->call_name, bound[0], bound[1],
+                                    m->op ? bound[m->op] : NULL, root);
+    }
     int has_lists = 0;
     for (int i = 1; i < m->count && i <= 2; i++)
         has_lists |= is_list(bound[i]);
     return has_lists ? call_with_lists(m, comm, bound) : call_plain(m, comm, bound, bound);
-}
-
-/* A call of mpi4py's with an object instead of buffers. */
-static PyObject *call_with_object(PyObject *self, PyObject *const *arguments, size_t given,
-                                  PyObject *names)
-{
-    const method *m = (const method *)self;
-    Py_ssize_t positional = (Py_ssize_t)(given & IS_COUNT_OF_ARGUMENTS);
-    PyObject *bound[MOST];
-    if (!bind(m, arguments, positional, names, bound))
-        return refuse(m, arguments, positional, names);
-    hbm_comm *comm = state_of(bound[0]);
-    if (!comm && PyErr_Occurred())
-        return NULL;
-    int root = root_of(m, bound);
-    if (!hbm_serves_objects(comm, root))
-        return refuse(m, arguments, positional, names);
-    return hbm_call_with_object(comm, m->operation, m->call_name, bound[0], bound[1],
-                                m->op ? bound[m->op] : NULL, root);
 }
 
 /* method.__call__ */
@@ -553,8 +541,9 @@ static int add(PyObject *owner, PyObject *function, int operation, PyObject *nam
         return 0;
     if (!(m = (method *)PyType_GenericAlloc((PyTypeObject *)type, 0)))
         return 0;
-    m->call = operation < 0 ? start_again : operation >= HBM_OBJECTS ? call_with_object : call;
-    m->operation = operation >= HBM_OBJECTS ? operation - HBM_OBJECTS : operation;
+    m->call = operation < 0 ? start_again : call;
+    m->takes_object = operation >= HBM_OBJECTS;
+    m->operation = m->takes_object ? operation - HBM_OBJECTS : operation;
     m->function = new_reference(function);
     m->call_name = new_reference(name);
     m->request = new_reference(request);

@@ -49,6 +49,7 @@ typedef struct {
     head *heads;        /* of what is received */
     PyObject **long_ones; /* bytearrays of what has no room in its block; else NULL */
     PyObject *error[3]; /* of pickling */
+    int gives_up;       /* it cannot go on with what the others do now */
 } exchange;
 
 static PyObject *dumps, *loads, *pickler, *get_referents, *protocol;
@@ -248,7 +249,47 @@ static int run(const exchange *e, const hbm_call *call)
     return !status;
 }
 
+static int give_up(exchange *e, PyObject *kind, const char *why)
+{
+    PyErr_SetString(kind, why);
+    e->gives_up = 1;
+    return 0;
+}
+
+static int has_no_memory(exchange *e)
+{
+    return give_up(e, PyExc_MemoryError, "no memory for objects of other ranks");
+}
+
+static int is_garbled(exchange *e)
+{
+    return give_up(e, PyExc_RuntimeError, "an object came with wrong lengths");
+}
+
 /* ---- blocks ---- */
+
+static uint64_t before_buffers(const head *h)
+{
+    return aligned(8 * h->buffers) + aligned((uint64_t)h->data);
+}
+
+static int is_sound(const head *h)
+{
+    if (h->data == FAILED)
+        return !h->bytes;
+    if (!h->buffers)
+        return h->data >= 0 && (uint64_t)h->data == h->bytes;
+    return h->data >= 0 && (uint64_t)h->data <= h->bytes && h->buffers <= h->bytes / 8
+           && before_buffers(h) <= h->bytes;
+}
+
+/* The length of a buffer of a message from `at` on; returns whether it is in the message. */
+static int length_of(const head *h, const char *content, uint64_t buffer, uint64_t at,
+                     uint64_t *length)
+{
+    memcpy(length, content + 8 * buffer, sizeof *length);
+    return at <= h->bytes && *length <= h->bytes - at;
+}
 
 static char *sent_block(const exchange *e, int index)
 {
@@ -258,7 +299,7 @@ static char *sent_block(const exchange *e, int index)
 /* In a broadcast there is one block, which some send and some receive. */
 static char *received_block(const exchange *e, int index) { return sent_block(e, e->sent + index); }
 
-static int exchange_blocks(const exchange *e)
+static int exchange_blocks(exchange *e)
 {
     uint64_t longest = 0;
     for (int i = 0; i < e->sent; i++)
@@ -279,17 +320,15 @@ static int exchange_blocks(const exchange *e)
         return 0;
     for (int i = 0; i < e->received; i++)
         memcpy(&e->heads[i], received_block(e, i), sizeof e->heads[i]);
+    for (int i = 0; i < e->received; i++)
+        if (!is_sound(&e->heads[i]))
+            return is_garbled(e);
     return 1;
 }
 
 /* ---- what has no room in blocks ---- */
 
 static uint64_t follows(const head *h) { return h->bytes > ROOM ? aligned(h->bytes) : 0; }
-
-static uint64_t before_buffers(const head *h)
-{
-    return aligned(8 * h->buffers) + aligned((uint64_t)h->data);
-}
 
 static int something_follows(const exchange *e)
 {
@@ -302,15 +341,13 @@ static int something_follows(const exchange *e)
 }
 
 /* The second collective of a gather where this rank knows of nothing that follows. */
-static int gather_nothing(const exchange *e)
+static int gather_nothing(exchange *e)
 {
     static const hbm_part none[MAX_RANKS];
     size_t ranks = (size_t)e->comm->size;
     hbm_part *many = ranks > MAX_RANKS ? calloc(ranks, sizeof *many) : NULL; /* on several hosts */
-    if (ranks > MAX_RANKS && !many) {
-        PyErr_NoMemory();
-        return 0;
-    }
+    if (ranks > MAX_RANKS && !many)
+        return has_no_memory(e);
     hbm_call call = call_of(e, HBM_GATHERV);
     call.recv_parts = many ? many : none;
     int done = run(e, &call);
@@ -318,12 +355,12 @@ static int gather_nothing(const exchange *e)
     return done;
 }
 
-static int receive_into_bytearrays(const exchange *e)
+static int receive_into_bytearrays(exchange *e)
 {
     for (int i = 0; i < e->received; i++) {
         uint64_t bytes = follows(&e->heads[i]);
         if (bytes && !(e->long_ones[i] = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes)))
-            return 0;
+            return has_no_memory(e);
     }
     return 1;
 }
@@ -337,26 +374,20 @@ static int bcast_bytes(const exchange *e, const void *memory, uint64_t bytes)
 }
 
 /* Each buffer goes from where it is to where it stays. */
-static int bcast_buffers(const exchange *e, const head *h)
+static int bcast_buffers(exchange *e, const head *h)
 {
     const message *m = e->sent ? &e->messages[0] : NULL;
     char *memory = m ? malloc(before_buffers(h)) : PyByteArray_AsString(e->long_ones[0]);
-    if (!memory) {
-        PyErr_NoMemory();
-        return 0;
-    }
+    if (!memory)
+        return has_no_memory(e);
     if (m)
         write_message(m, memory, 0);
     int goes_on = bcast_bytes(e, memory, before_buffers(h));
     uint64_t at = before_buffers(h), length;
     for (uint64_t i = 0; goes_on && i < h->buffers; i++) {
-        memcpy(&length, memory + 8 * i, sizeof length);
-        if (length > h->bytes - at) {
-            PyErr_SetString(PyExc_RuntimeError, "an object came with wrong lengths");
-            goes_on = 0;
-            break;
-        }
-        goes_on = bcast_bytes(e, m ? m->views[i].buf : memory + at, length);
+        goes_on = length_of(h, memory, i, at, &length) || is_garbled(e);
+        if (goes_on)
+            goes_on = bcast_bytes(e, m ? m->views[i].buf : memory + at, length);
         at += aligned(length);
     }
     if (m)
@@ -406,7 +437,7 @@ static int exchange_counted(const exchange *e, char *joined, hbm_part *parts)
     return run(e, &call);
 }
 
-static int follow(const exchange *e)
+static int follow(exchange *e)
 {
     const head *h = e->received ? &e->heads[0] : &e->messages[0].head;
     if (!receive_into_bytearrays(e))
@@ -418,11 +449,7 @@ static int follow(const exchange *e)
         bytes += follows(&e->messages[i].head);
     char *joined = malloc(bytes);
     hbm_part *parts = calloc((size_t)(e->sent + e->received), sizeof *parts);
-    int done = 0;
-    if (joined && parts)
-        done = exchange_counted(e, joined, parts);
-    else
-        PyErr_NoMemory();
+    int done = joined && parts ? exchange_counted(e, joined, parts) : has_no_memory(e);
     free(joined);
     free(parts);
     return done;
@@ -436,10 +463,9 @@ static PyObject *load_with_buffers(const head *h, PyObject *memory)
     uint64_t at = before_buffers(h), begin = aligned(8 * h->buffers), length;
     int is_right = view && buffers;
     for (uint64_t i = 0; is_right && i < h->buffers; i++) {
-        memcpy(&length, PyByteArray_AsString(memory) + 8 * i, sizeof length);
-        PyObject *part = length > h->bytes - at
-                             ? NULL
-                             : PySequence_GetSlice(view, (Py_ssize_t)at, (Py_ssize_t)(at + length));
+        PyObject *part = NULL;
+        if (length_of(h, PyByteArray_AsString(memory), i, at, &length))
+            part = PySequence_GetSlice(view, (Py_ssize_t)at, (Py_ssize_t)(at + length));
         is_right = part && PyList_Append(buffers, part) == 0;
         Py_XDECREF(part);
         at += aligned(length);
@@ -537,6 +563,16 @@ static PyObject *result_of(const exchange *e, PyObject *objects, PyObject *own, 
     return result;
 }
 
+/* Has the others hear that this rank does not come; its own error stays. */
+static void leave(const exchange *e)
+{
+    PyObject *kind, *error, *trace;
+    PyErr_Fetch(&kind, &error, &trace);
+    PyObject *left = PyObject_CallMethod(e->self, "_abandon", NULL);
+    Py_XDECREF(left);
+    PyErr_Restore(kind, error, trace);
+}
+
 static PyObject *do_call(exchange *e, PyObject *object, PyObject *op)
 {
     PyObject *objects = NULL, *result = NULL;
@@ -547,6 +583,8 @@ static PyObject *do_call(exchange *e, PyObject *object, PyObject *op)
         done = follow(e);
     else if (done && e->moves == HBM_GATHER)
         done = gather_nothing(e);
+    if (e->gives_up)
+        leave(e);
     if (done && e->error[0]) {
         PyErr_Restore(e->error[0], e->error[1], e->error[2]);
         memset(e->error, 0, sizeof e->error);

@@ -1,10 +1,28 @@
-/* What each operation moves. */
+/* What each operation moves: the one place that knows. */
 #ifndef HBMCOMM_SHAPES_H
 #define HBMCOMM_SHAPES_H
 
 #include "api.h"
 
-extern const hbm_shape hbm_shapes[HBM_FOREIGN + 1]; /* the last one is that of all foreign calls */
+static const hbm_shape hbm_shapes[HBM_FOREIGN + 1] = {
+    [HBM_BARRIER] = {0},
+    [HBM_BCAST] = {.from_root = 1},
+    [HBM_GATHER] = {.to_root = 1, .receives_each = 1},
+    [HBM_SCATTER] = {.from_root = 1, .sends_each = 1},
+    [HBM_ALLGATHER] = {.receives_each = 1},
+    [HBM_ALLTOALL] = {.sends_each = 1, .receives_each = 1},
+    [HBM_GATHERV] = {.to_root = 1, .receives_each = 1, .lengths = HBM_OWN},
+    [HBM_SCATTERV] = {.from_root = 1, .sends_each = 1, .lengths = HBM_OWN},
+    [HBM_ALLGATHERV] = {.receives_each = 1, .lengths = HBM_LISTED},
+    [HBM_ALLTOALLV] = {.sends_each = 1, .receives_each = 1, .lengths = HBM_OWN},
+    [HBM_REDUCE] = {.to_root = 1, .reduces = 1},
+    [HBM_ALLREDUCE] = {.reduces = 1},
+    [HBM_REDUCE_SCATTER_BLOCK] = {.sends_each = 1, .reduces = 1},
+    [HBM_REDUCE_SCATTER] = {.sends_each = 1, .lengths = HBM_LISTED, .reduces = 1},
+    [HBM_SCAN] = {.reduces = 1},
+    [HBM_EXSCAN] = {.reduces = 1},
+    [HBM_FOREIGN] = {0}, /* and all above */
+};
 
 /* The number may be any that another rank wrote. */
 static inline const hbm_shape *shape_of(int operation)

@@ -138,6 +138,8 @@ static int is_served(const hbm_call *call, int ranks, uint64_t shared_room, uint
            && common_length(call, ranks, *block) / MOST_PIECES < room;
 }
 
+hbm_shape hbm_shape_of(int operation) { return *shape_of(operation); }
+
 int hbm_serves(const hbm_call *call, int ranks)
 {
     uint64_t block;

@@ -1,14 +1,18 @@
 """Rank program: lower-case calls give what mpi4py's own give, and their errors hold nobody up."""
 
+import contextlib
 import pickle
+import resource
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from hbmcomm import CallMismatch, Communicator, PeerError
+from hbmcomm.transports.native import ffi, lib
 from tests.hbmcomm.ranks.promising import keep, promise
 from tests.hbmcomm.ranks.refusal import refused
 
@@ -194,6 +198,41 @@ def what_loading_raises_is_raised_once_the_call_is_over(transport: str) -> None:
         with refused(ZeroDivisionError):
             comm.allgather(FailsToLoad())
         assert comm.bcast(RANK, 0) == 0
+
+
+@promise(*TRANSPORTS)
+def a_rank_without_memory_for_an_object_ends_the_waits_of_others(transport: str) -> None:
+    last, thing = RANKS - 1, np.zeros(8 * 2**20)
+    with contextlib.suppress(LookupError), opened(transport) as comm:
+        if last == RANK:
+            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            limits = resource.getrlimit(resource.RLIMIT_AS)
+            resource.setrlimit(resource.RLIMIT_AS, (used + thing.nbytes // 2, limits[1]))
+        with refused((MemoryError, PeerError)):
+            for _ in range(3):
+                comm.bcast(thing if RANK == 0 else None, 0)
+        if last == RANK:
+            resource.setrlimit(resource.RLIMIT_AS, limits)
+        WORLD.Barrier()  # nobody leaves before all have an error
+        raise LookupError
+
+
+@promise(*TRANSPORTS)
+def lengths_that_cannot_be_are_an_error(transport: str) -> None:
+    heads = [(10_000, 0, 10, 0), (10, 3, 10, 0), (-5, 0, 0, 0), (10, 2**60, 100, 0)]
+    for head in heads:
+        with contextlib.suppress(LookupError), opened(transport) as comm:
+            if RANK == 0:
+                block = np.zeros(256, "u1")
+                block[:32] = np.array(head, "i8").view("u1")
+                fields = {"operation": lib.HBM_BCAST, "dtype": lib.HBM_UINT8, "count": 256}
+                fields["reduction"] = lib.HBM_OBJECTS + lib.HBM_BCAST
+                fields["send"] = fields["recv"] = block.ctypes.data
+                assert lib.hbm_run(comm._core, ffi.new("hbm_call *", fields)) == lib.HBM_OK
+            else:
+                with refused(RuntimeError, "wrong lengths"):
+                    comm.bcast(None, 0)
+            raise LookupError
 
 
 class FailsToLoad:
