@@ -1,9 +1,10 @@
 """A skip that nobody has listed fails the run, beside other workers too; others do not."""
 
+import ast
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,24 @@ def test_every_entry_of_the_list_names_places_that_exist_and_says_why() -> None:
         assert entry["why"]
         for place in entry["where"]:
             assert (ROOT / place).exists(), place
+
+
+def written(text: str) -> Iterator[str]:
+    """The reasons of skips that a file of tests gives as plain strings."""
+    for call in ast.walk(ast.parse(text)):
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("skip", "skipif")):
+            reasons = [each.value for each in call.keywords if each.arg == "reason"]
+            if ast.unparse(call.func) == "pytest.skip":
+                reasons += call.args[:1]
+            yield from (each.value for each in reasons if isinstance(each, ast.Constant))
+
+
+def test_reasons_that_tests_give_are_listed_for_the_folder_where_they_are() -> None:
+    """Also those that this machine does not meet: a file that moved takes no entry with it."""
+    places = [
+        (str(path.relative_to(ROOT)), reason)
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for reason in written(path.read_text())
+    ]
+    assert len(places) > 20
+    assert [each for each in places if not skips.is_listed(*each)] == []

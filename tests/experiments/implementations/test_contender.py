@@ -50,16 +50,13 @@ def test_every_contender_of_every_mpi_is_right(printed: Callable[[str], str], fl
         assert line in printed(flavour)
 
 
-@pytest.mark.skipif(TORCH is not None, reason="torch is installed: see the next test")
-def test_without_torch_its_groups_are_left_out_with_the_reason(
+def test_groups_of_torch_are_right_or_left_out_with_the_reason(
     printed: Callable[[str], str],
 ) -> None:
-    for name in ("gloo", "torch", "operators", "vllm", "deepspeed"):
-        assert f"{name}: torch cannot be imported" in printed("openmpi")
-
-
-@pytest.mark.skipif(TORCH is None, reason="torch is not installed: pip install torch ninja")
-def test_with_torch_its_groups_are_right_too(printed: Callable[[str], str]) -> None:
+    if TORCH is None:
+        for name in ("gloo", "torch", "operators", "vllm", "deepspeed"):
+            assert f"{name}: torch cannot be imported" in printed("openmpi")
+        return
     for line in ("gloo: 9", "torch: 9", "operators: 5", "torch in place: 1"):
         assert line in printed("openmpi")
     for package, operations in (("vllm", 3), ("deepspeed", 1)):

@@ -179,23 +179,21 @@ def test_transports_that_share_nothing_measure_private_memory(harness: Harness) 
     assert not any("skipped" in cell for cell in result["cells"])
 
 
-@pytest.mark.skipif(not TORCH, reason="torch is not installed: pip install torch ninja")
-def test_groups_of_torch_alone_are_measured(harness: Harness) -> None:
+def test_groups_of_torch_are_measured_or_skipped_with_the_reason(harness: Harness) -> None:
+    if not TORCH:
+        groups = ("direct", "gloo")
+        cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in groups)
+        result = harness(replace(LAUNCH, cells=cells))
+        (skipped,) = [cell for cell in result["cells"] if "skipped" in cell]
+        assert skipped["skipped"] == "gloo is left out: torch cannot be imported"
+        return
     cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("gloo", "torch"))
     cells += (Cell("tensor_push", "gloo-send", "regular", "local", 1024),)  # over the same gloo
     result = harness(replace(LAUNCH, cells=cells))
-    found = [cell["transport"] for cell in result["cells"] if cell["transport"] != "none"]
-    assert found == ["gloo", "torch", "gloo-send"]
+    measured = [cell["transport"] for cell in result["cells"] if cell["transport"] != "none"]
+    assert measured == ["gloo", "torch", "gloo-send"]
     assert not any("skipped" in cell for cell in result["cells"])
     assert result["environment"]["versions"]["torch"] == metadata.version("torch")
-
-
-@pytest.mark.skipif(TORCH, reason="torch is installed: see the test before")
-def test_without_torch_its_groups_are_skipped_with_the_reason(harness: Harness) -> None:
-    cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("direct", "gloo"))
-    result = harness(replace(LAUNCH, cells=cells))
-    (skipped,) = [cell for cell in result["cells"] if "skipped" in cell]
-    assert skipped["skipped"] == "gloo is left out: torch cannot be imported"
 
 
 def test_mpi_over_private_arrays_is_a_cell_beside_mpi_over_the_arena(harness: Harness) -> None:
