@@ -22,6 +22,7 @@ from experiments.implementations.contender import (
     ContenderMissing,
     in_place,
     nonblocking,
+    of_transport,
     persistent,
     pickled,
     plain,
@@ -40,6 +41,7 @@ from experiments.model.contender_names import (
     MPI_ITSELF,
     NO_TRANSPORT,
     NONBLOCKING,
+    OBJECTS,
     ONECCL,
     OTHER_AGAIN,
     OTHER_BUILD,
@@ -81,6 +83,8 @@ class Entrants:
         asked = {cell.transport for cell in launch.cells}
         if PICKLE in asked and launch.spares_peers:  # else it is a transport of the pool
             self._only[PICKLE] = pickled(comm.Dup())
+        if OBJECTS in asked:
+            self._only[OBJECTS] = pickled(of_transport(comm, DIRECT))
         makers = self._groups.makers() | {ONECCL: partial(one_ccl.make, comm, launch.mpi)}
         for cell in launch.cells:
             if (workload := WORKLOADS.get(cell.operation)) and workload.program:

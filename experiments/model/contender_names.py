@@ -24,8 +24,9 @@ Allreduce(IN_PLACE, ...), which is measured of this operation alone."""
 DIRECT, AGAIN = "direct", "direct-again"
 OTHER_BUILD, OTHER_AGAIN = "other-build", "other-build-again"
 MPI_ITSELF, PICKLE, GLOO, TORCH = "mpi", "pickle", "gloo", "torch"
+OBJECTS = "objects"
 """Contenders where MPIs are the arms. AGAIN is DIRECT once more: what differs between the two is
-noise. OTHER_BUILD is `direct` of another tree of the library. It has two turns as well: what runs
+noise. PICKLE is mpi4py's lower-case calls, OBJECTS this library's. OTHER_BUILD is `direct` of another tree of the library. It has two turns as well: what runs
 twice as often finds its code in the caches more often, and took 1 to 2 % less for 8 bytes. GLOO and
 TORCH are torch.distributed with its own backend and with this library's."""
 
@@ -41,14 +42,14 @@ TORCH_GROUPS = (GLOO, TORCH)
 OF_TORCH = (*TORCH_GROUPS, OPERATORS, VLLM, DEEPSPEED, ONECCL)
 """Contenders of torch and of collectives made for it; a bench's second table."""
 
-NO_MPI = (PICKLE, *OF_TORCH)
+NO_MPI = (PICKLE, OBJECTS, *OF_TORCH)
 
 CONTENDERS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, MPI_ITSELF, *NO_MPI)
 
 NO_TRANSPORT = "none"
 """A plain copy's: each rank copies its own buffer."""
 
-OURS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, NO_TRANSPORT)
+OURS = (DIRECT, AGAIN, OTHER_BUILD, OTHER_AGAIN, OBJECTS, NO_TRANSPORT)
 
 
 def changed(variable: str, value: int) -> str:
@@ -74,6 +75,7 @@ def _all_but(*names: str) -> tuple[str, ...]:
 
 LACKING: dict[str, tuple[str, ...]] = {
     PICKLE: ("reduce_scatter", BARRIER),
+    OBJECTS: ("reduce_scatter", BARRIER),
     GLOO: (),
     TORCH: (),
     OPERATORS: ("gather", "reduce", "scatter", BARRIER),
@@ -81,7 +83,8 @@ LACKING: dict[str, tuple[str, ...]] = {
     DEEPSPEED: _all_but("allreduce"),
     ONECCL: _all_but("allreduce", "bcast", "allgather", "alltoall", "reduce_scatter"),
 }
-"""Operations that each of NO_MPI does not have. Calls are plain, or in place but for PICKLE."""
+"""Operations that each of NO_MPI does not have. Calls are plain, or in place but for PICKLE
+and OBJECTS."""
 
 BROKEN = {"impi": ("gather", "scatter", "allgather")}
 """Persistent calls that an MPI has and cannot do. Intel MPI 2021.18: the second Start of these

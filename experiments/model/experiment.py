@@ -176,8 +176,8 @@ class Factors:
     `decode_step`"""
     transports: Annotated[Names, among(*ENTRANTS)] = ("direct", "mpi")
     """How data moves: `direct`, `hierarchical`, `mpi`, `pickle`, `gloo`, `torch` (backend `hbm`);
-    in a bench also `direct-again`, `other-build`, `other-build-again`, `operators`, `vllm`,
-    `deepspeed`, `oneccl`"""
+    in a bench also `direct-again`, `objects`, `other-build`, `other-build-again`, `operators`,
+    `vllm`, `deepspeed`, `oneccl`"""
     kinds: Annotated[Names, among(*KINDS)] = ("regular",)
     """Kinds of memory, as memkind spells them: `regular`, `hbw`, ..."""
     localities: Annotated[Names, among(*LOCALITIES)] = ("local",)

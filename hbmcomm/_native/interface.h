@@ -122,7 +122,7 @@ typedef struct {
 /* Thresholds between algorithms, equal on all ranks. tuning.py explains each. */
 typedef struct {
     uint64_t eager_bytes, short_bytes, fold_bytes, fetch_bytes, fetch_idle_bytes;
-    uint64_t pair_bytes, piece_bytes, by_node_bytes, stream_bytes;
+    uint64_t push_bytes, pair_bytes, piece_bytes, by_node_bytes, stream_bytes;
     uint32_t fan_in, push_ranks, check_calls;
     uint32_t spin_ns, yield_ns, nap_ns;
 } hbm_tuning;

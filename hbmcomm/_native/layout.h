@@ -68,7 +68,8 @@ enum post_flags {
     /* where it receives */
     RECV_IN_ARENA = 16,  /* at offset `recv` of its array memory */
     SAME_OFFSETS = 32,    /* all ranks have the same offsets (in a record: those of a group) */
-    PUSHED = 64          /* already in the root's array */
+    PUSHED = 64,         /* already in the root's array */
+    REACHABLE = 128      /* others may write at `recv`: in the arena, or by process_vm_writev */
 };
 
 /* A record of a call, to report calls that differ. */
@@ -85,6 +86,7 @@ typedef struct {
     _Alignas(LINE) _Atomic uint32_t bell; /* changes before sleepers are woken */
     _Alignas(LINE) _Atomic uint32_t failed;
     hbm_failure failure;  /* written before `failed` */
+    _Alignas(LINE) _Atomic uint32_t writing; /* the rank in whose private memory it writes, + 1 */
     past_call history[HISTORY];
     _Alignas(LINE) _Atomic unsigned char asleep[MAX_RANKS];
     /* by rank: after a failure, it no longer accesses this rank's arrays */

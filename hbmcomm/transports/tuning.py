@@ -75,10 +75,11 @@ def _always(value: int) -> Callable[[Ranks], int]:
 
 TABLE = (
     Entry("eager_bytes", _by_crowding(2 * KIB, SLOT_BYTES), 0, SLOT_BYTES, "bytes"),
-    Entry("short_bytes", _by_crowding(8 * KIB, SLOT_BYTES), 0, SLOT_BYTES, "bytes"),
+    Entry("short_bytes", _always(SLOT_BYTES), 0, SLOT_BYTES, "bytes"),
     Entry("fold_bytes", _by_crowding(4 * KIB, SLOT_BYTES), 0, MIB, "bytes"),
-    Entry("fetch_bytes", _always(128 * KIB), 1, 2**62, "bytes"),
+    Entry("fetch_bytes", _always(64 * KIB), 1, 2**62, "bytes"),
     Entry("fetch_idle_bytes", _by_crowding(2**40, 128 * KIB), 1, 2**62, "bytes"),
+    Entry("push_bytes", _by_crowding(64 * KIB, 2**62), 1, 2**62, "bytes"),
     Entry("pair_bytes", _by_crowding(48 * KIB, 0), 0, 2**62, "bytes"),
     Entry("piece_bytes", _always(256 * KIB), 64, 2**30, "bytes"),
     Entry("by_node_bytes", _always(32 * KIB), 0, 2**62, "bytes"),
@@ -109,6 +110,10 @@ _MEANINGS = {
     "fetch_idle_bytes": (
         "the same in Bcast and Gather of few ranks, where whoever sends has nothing else to do than"
         " to copy into staging buffers"
+    ),
+    "push_bytes": (
+        "in Bcast and Gather of few ranks, senders write messages from this on into memory of their "
+        "receivers that is not in the arena, by process_vm_writev"
     ),
     "pair_bytes": (
         "an Allreduce of two ranks up to this that is not in the arena is folded whole by both; of "

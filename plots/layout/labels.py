@@ -71,6 +71,7 @@ _TRANSPORTS = {
     "hierarchical": "hierarchical (direct, MPI between hosts)",
     "mpi": "mpi (its buffer calls)",
     "pickle": "pickle (its object calls)",
+    "objects": "objects (hbmcomm's object calls)",
     "gloo": "gloo (torch over TCP)",
     "torch": "torch (its backend hbm)",
     "imb": "IMB (in C)",

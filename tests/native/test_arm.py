@@ -32,6 +32,7 @@ NEED_A_KERNEL = {
     "departures": "QEMU refuses robust lists",
     "kills": "QEMU has no ptrace",
     "offers": "QEMU has no process_vm_readv",
+    "pushes": "QEMU has no process_vm_readv",
     "heap": "MADV_REMOVE does nothing, and reports success",
     "heap_threads": "MADV_REMOVE does nothing, and reports success",
     "refusals": "MADV_REMOVE does nothing, and reports success",

@@ -54,6 +54,7 @@ TESTS = {
     "handler": "NumPy's hook allocates and frees each block in the right memory",
     "departures": "a rank's departure shows after all that it wrote",
     "offers": "a rank looks at no byte that it does not send before it offers its memory",
+    "pushes": "what is written into a receiver's memory is right, and ends before it fails",
     "steps": "no step of a call has a number of the next one, whatever the length of pieces",
     "leaving": "a rank that leaves keeps the staging buffers that its peers may read",
     "held": "threads that release held memory at once release it once",

@@ -131,49 +131,72 @@ static int copy_pieces(hbm_operation *o)
 
 /* ---- where the root copies too ---- */
 
-/* Each rank copies most of its own output and the root copies the rest: equal work for all. */
+/* Each rank copies most of its own output and the root copies the rest: equal work for all. Steps of
+   the root: it has copied everywhere, or could not write to all of them. */
+enum { COPIED = 1, REFUSED = 2 };
+
+static uint64_t own_share(const hbm_operation *o)
+{
+    return o->block - o->block / (uint64_t)o->comm->size / LINE * LINE;
+}
+
+static int take_share(hbm_operation *o, uint64_t from, uint64_t to)
+{
+    const post *p;
+    int status = hbm_find_post(o, o->call.root, 0, &p);
+    return status ? status
+                  : hbm_receive(o, o->call.root, p, from, (char *)o->call.recv + from, to - from);
+}
+
 static int share(hbm_operation *o)
 {
     hbm_comm *c = o->comm;
     int root = o->call.root;
-    uint64_t own = o->block - o->block / (uint64_t)c->size / LINE * LINE;
+    uint64_t own = own_share(o), step = COPIED;
     const post *p;
     if (c->rank != root) {
-        int status = hbm_find_post(o, root, 0, &p);
-        if (!status)
-            status = hbm_receive(o, root, p, 0, (void *)o->call.recv, own);
-        hbm_done_receiving(o);
+        int status = take_share(o, 0, own);
+        if (!o->is_written) /* else it may need more */
+            hbm_done_receiving(o);
         return status;
     }
     for (int r = 0; r < c->size && own < o->block; r++) {
         if (r == root)
             continue;
         int status = hbm_find_post(o, r, 0, &p);
-        const volatile post *posted = p;
-        void *to = status ? NULL : hbm_array(o, r, posted->recv, own, o->block - own);
-        if (!to)
+        if (status)
+            return status;
+        if (!hbm_send_into(o, r, p, own, (const char *)o->call.send + own, o->block - own))
+            step = REFUSED;
+        if (c->failure.status)
             return c->failure.status;
-        (o->streaming ? hbm_stream : hbm_copy)(to, (const char *)o->call.send + own,
-                                               o->block - own);
-        count_to(c, r, o->block - own);
     }
     if (o->streaming)
         hbm_stream_end();
-    signal_step(o, &c->own->ready, 1);
+    signal_step(o, &c->own->ready, step);
     return HBM_OK;
 }
 
-static int all_have_shared(hbm_operation *o)
+static int end_share(hbm_operation *o)
 {
     hbm_comm *c = o->comm;
-    int root = o->call.root;
-    if (c->rank != root)
-        return reached(o, root, &c->peers[root].control->ready, at_step(o, 1));
+    int root = o->call.root, status = HBM_OK;
+    const word *ready = &c->peers[root].control->ready;
+    if (c->rank != root) {
+        if (!reached(o, root, ready, at_step(o, COPIED)))
+            return HBM_PENDING;
+        if (!o->is_written)
+            return HBM_OK;
+        if (reached(o, root, ready, at_step(o, REFUSED)))
+            status = take_share(o, own_share(o), o->block);
+        hbm_done_receiving(o);
+        return status;
+    }
     for (; o->peer < c->size; o->peer++)
         if (o->peer != root
             && !reached(o, o->peer, &c->peers[o->peer].control->done, at_step(o, LAST_STEP)))
-            return 0;
-    return 1;
+            return HBM_PENDING;
+    return HBM_OK;
 }
 
 /* ---- the whole ---- */
@@ -195,7 +218,7 @@ static int begin(hbm_operation *o)
         return status;
     if (at_root)
         return hbm_post_offer(o);
-    o->flags = any | (o->receives_in_arena ? RECV_IN_ARENA : 0);
+    o->flags = any | hbm_reception(o);
     if (all_post(c))
         hbm_post(o, NULL, 0, o->flags);
     return HBM_OK;
@@ -217,7 +240,7 @@ int hbm_broadcast(hbm_operation *o)
         status = all_post(c) ? hbm_enter(o) : HBM_OK;
         if (status)
             return status;
-        if (all_post(c) && o->flags & IN_ARENA && o->flags & RECV_IN_ARENA) {
+        if (all_post(c) && o->flags & BY_REFERENCE && o->flags & REACHABLE) {
             status = share(o);
             o->stage = SHARED;
             return status ? status : hbm_broadcast(o);
@@ -257,6 +280,6 @@ int hbm_broadcast(hbm_operation *o)
         hbm_done_receiving(o);
         return HBM_OK;
     default:
-        return all_have_shared(o) ? HBM_OK : HBM_PENDING;
+        return end_share(o);
     }
 }

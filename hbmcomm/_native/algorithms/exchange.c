@@ -17,6 +17,20 @@
 #include "comm/posts.h"
 #include "algorithms/rendezvous.h"
 
+/* Where the root of a gather receives this rank's block. In a gatherv the root alone knows the places
+   of blocks, and posts them. */
+static hbm_part place_at_root(const hbm_operation *o, const post *p)
+{
+    uint64_t rank = (uint64_t)o->comm->rank;
+    hbm_part place = {rank * o->block, o->block};
+    if (o->call.operation == HBM_GATHERV) {
+        uint64_t bytes = (uint64_t)o->comm->size * sizeof place;
+        memcpy(&place, hbm_post_data(o, o->call.root, p, 0, bytes) + rank * sizeof place,
+               sizeof place);
+    }
+    return place;
+}
+
 /* A leaf of a gather with a long block: after the root has posted, copies it into the root's
    array. */
 static int push(hbm_operation *o)
@@ -26,15 +40,15 @@ static int push(hbm_operation *o)
     if (status)
         return status;
     const volatile post *posted = p;
-    if (!(posted->flags & RECV_IN_ARENA))
-        return hbm_post_offer(o);
-    void *to = hbm_array(o, root, posted->recv, (uint64_t)o->comm->rank * o->block, o->block);
-    if (!to)
-        return o->comm->failure.status;
-    (o->streaming ? hbm_stream : hbm_copy)(to, (const void *)o->call.send, o->block);
+    hbm_part own = part_for(o, root), place = place_at_root(o, p);
+    uint32_t flags = posted->flags;
+    int is_long = flags & RECV_IN_ARENA || own.bytes >= o->comm->tuning.push_bytes;
+    if (!(flags & REACHABLE) || !is_long || own.bytes != place.bytes)
+        return hbm_post_offer(o); /* the root reports lengths that differ */
+    if (!hbm_send_into(o, root, p, place.offset, (const char *)o->call.send + own.offset, own.bytes))
+        return o->comm->failure.status ? o->comm->failure.status : hbm_post_offer(o);
     if (o->streaming)
         hbm_stream_end();
-    count_to(o->comm, root, o->block);
     o->offer = PUSHED;
     hbm_post(o, NULL, 0, PUSHED);
     return HBM_OK;
@@ -42,13 +56,16 @@ static int push(hbm_operation *o)
 
 static int offer(hbm_operation *o)
 {
-    int operation = o->call.operation;
-    if (operation == HBM_GATHER && o->block > o->comm->tuning.eager_bytes) {
-        if (o->comm->rank != o->call.root)
-            return push(o);
-        hbm_post(o, NULL, 0, o->receives_in_arena ? RECV_IN_ARENA : 0);
-    }
-    return is_sender(o, o->comm->rank) ? hbm_post_offer(o) : HBM_OK;
+    const hbm_comm *c = o->comm;
+    int operation = o->call.operation, at_root = c->rank == o->call.root;
+    if (operation == HBM_GATHERV && at_root)
+        hbm_post(o, o->call.recv_parts, (uint64_t)c->size * sizeof(hbm_part), hbm_reception(o));
+    else if (operation == HBM_GATHER && at_root && o->block > c->tuning.eager_bytes)
+        hbm_post(o, NULL, 0, hbm_reception(o));
+    else if ((operation == HBM_GATHER || operation == HBM_GATHERV) && !at_root
+             && part_for(o, o->call.root).bytes > c->tuning.eager_bytes)
+        return push(o);
+    return is_sender(o, c->rank) ? hbm_post_offer(o) : HBM_OK;
 }
 
 static void copy_own(const hbm_operation *o)

@@ -46,7 +46,7 @@ static uint64_t put_table(hbm_operation *o, uint64_t data_bytes)
 
 int hbm_post_offer(hbm_operation *o)
 {
-    uint32_t more = SAME_OFFSETS | (o->receives_in_arena ? RECV_IN_ARENA : 0);
+    uint32_t more = SAME_OFFSETS | (is_from_root(o) ? REACHABLE : hbm_reception(o));
     uint64_t bytes = all_sent(o);
     uint64_t table = has_table(o) ? (uint64_t)o->comm->size * sizeof(hbm_part) : 0;
     o->offer = hbm_choose_offer(o, bytes + table);

@@ -9,42 +9,26 @@
    memory.
 
    Model: algorithms/staging.pml */
-#define _GNU_SOURCE
 #include "algorithms/rendezvous.h"
-
-#include <errno.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "comm/failure.h"
 #include "algorithms/blocks.h"
 #include "comm/posts.h"
+#include "comm/private.h"
 
-#define MOST_AT_ONCE (1u << 30) /* bytes of one system call */
-
-/* The bytes of the send buffer that others take, gaps between them included. */
-static hbm_part taken_range(const hbm_operation *o)
+/* Whether others can reach the parts of an array, and the gaps between them. */
+static int are_reachable(const hbm_operation *o, uintptr_t array,
+                         hbm_part (*part_of)(const hbm_operation *, int))
 {
     uint64_t first = UINT64_MAX, end = 0;
     for (int r = 0; r < o->comm->size; r++) {
-        hbm_part part = part_for(o, r);
+        hbm_part part = part_of(o, r);
         if (!part.bytes)
             continue;
         first = part.offset < first ? part.offset : first;
         end = part.offset + part.bytes > end ? part.offset + part.bytes : end;
     }
-    return (hbm_part){first, end - first};
-}
-
-/* Whether other processes can read what this rank sends: the kernel refuses that for devices. */
-static int is_readable(const hbm_operation *o)
-{
-    hbm_part range = taken_range(o);
-    uintptr_t memory = o->call.send + range.offset;
-    char ends[2];
-    struct iovec to = {ends, 2};
-    struct iovec from[] = {{(void *)memory, 1}, {(void *)(memory + range.bytes - 1), 1}};
-    return process_vm_readv(getpid(), &to, 1, from, 2, 0) == 2;
+    return end && hbm_is_reachable(array + first, end - first);
 }
 
 /* In some calls the sender has nothing else to do: it copies one piece into its staging buffers
@@ -65,8 +49,10 @@ uint32_t hbm_choose_offer(hbm_operation *o, uint64_t bytes)
     if (o->sends_from_arena)
         return IN_ARENA;
     /* reduce kernels read their inputs themselves, so these must be mapped */
-    if (!shape_of(o->call.operation)->reduces && c->reads_private && bytes >= least_to_fetch(o)
-        && is_readable(o)) {
+    int by_both = o->call.operation == HBM_BCAST && may_be_pushed(o);
+    if (!shape_of(o->call.operation)->reduces && c->reads_private
+        && (by_both || bytes >= least_to_fetch(o))
+        && are_reachable(o, o->call.send, part_for)) {
         o->send_at = o->call.send;
         return IN_PRIVATE;
     }
@@ -130,23 +116,6 @@ void *hbm_staged(hbm_operation *o, int rank, uint64_t offset, uint64_t bytes)
     return staged;
 }
 
-static int read_private(hbm_operation *o, int rank, uint64_t from, void *to, uint64_t bytes)
-{
-    hbm_comm *c = o->comm;
-    for (uint64_t done = 0, n; done < bytes; done += n) {
-        uint64_t most = bytes - done < MOST_AT_ONCE ? bytes - done : MOST_AT_ONCE;
-        struct iovec local = {(char *)to + done, most}, remote = {(void *)(from + done), most};
-        ssize_t read = process_vm_readv(c->peers[rank].pid, &local, 1, &remote, 1, 0);
-        if (read <= 0) { /* that rank died, or left its call and unmapped its memory */
-            hbm_failure why;
-            return hbm_find_failure(c, rank, &why) ? hbm_fail(c, &why)
-                                              : hbm_blame(c, HBM_UNTRUSTED, rank);
-        }
-        n = (uint64_t)read;
-    }
-    return HBM_OK;
-}
-
 int hbm_receive(hbm_operation *o, int rank, const post *p, uint64_t offset, void *to,
                   uint64_t bytes)
 {
@@ -159,7 +128,7 @@ int hbm_receive(hbm_operation *o, int rank, const post *p, uint64_t offset, void
     o->seen |= flags;
     count_from(o->comm, rank, bytes);
     if (flags & IN_PRIVATE)
-        return read_private(o, rank, at + offset, to, bytes);
+        return hbm_read_private(o, rank, at + offset, to, bytes);
     if (flags & IN_ARENA)
         from = hbm_array(o, rank, at, offset, bytes);
     else
@@ -170,6 +139,33 @@ int hbm_receive(hbm_operation *o, int rank, const post *p, uint64_t offset, void
                                        : hbm_blame(o->comm, HBM_UNTRUSTED, rank);
     copy_from(o, to, from, bytes);
     return HBM_OK;
+}
+
+uint32_t hbm_reception(hbm_operation *o)
+{
+    if (o->receives_in_arena)
+        return REACHABLE | RECV_IN_ARENA;
+    if (!may_be_pushed(o) || !o->received || !are_reachable(o, o->call.recv, part_from))
+        return 0;
+    o->is_written = 1;
+    o->recv_at = o->call.recv;
+    return REACHABLE;
+}
+
+int hbm_send_into(hbm_operation *o, int rank, const post *p, uint64_t offset, const void *from,
+                  uint64_t bytes)
+{
+    const volatile post *posted = p;
+    uint64_t at = posted->recv;
+    if (!bytes)
+        return 1;
+    count_to(o->comm, rank, bytes);
+    if (!(posted->flags & RECV_IN_ARENA))
+        return hbm_write_private(o, rank, at + offset, from, bytes);
+    void *to = hbm_array(o, rank, at, offset, bytes);
+    if (to)
+        (o->streaming ? hbm_stream : hbm_copy)(to, from, bytes);
+    return to != NULL;
 }
 
 void hbm_done_receiving(hbm_operation *o)

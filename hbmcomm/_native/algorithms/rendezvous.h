@@ -8,6 +8,7 @@
 #ifndef HBMCOMM_RENDEZVOUS_H
 #define HBMCOMM_RENDEZVOUS_H
 
+#include "algorithms/blocks.h"
 #include "comm/comm.h"
 #include "kernels/copy.h"
 #include "kernels/reduction.h"
@@ -31,8 +32,28 @@ void *hbm_staged(hbm_operation *o, int rank, uint64_t offset, uint64_t bytes);
 int hbm_receive(hbm_operation *o, int rank, const post *p, uint64_t offset, void *to,
                   uint64_t bytes);
 
+/* What this rank posts of where it receives: RECV_IN_ARENA, REACHABLE. */
+uint32_t hbm_reception(hbm_operation *o);
+
+/* Copies to where a rank receives that posted REACHABLE; hbm_stream_end() is the caller's. Returns
+   whether all is written, as hbm_write_private(). */
+int hbm_send_into(hbm_operation *o, int rank, const post *p, uint64_t offset, const void *from,
+                  uint64_t bytes);
+
 /* Signals the senders that this rank has taken all that it needs. */
 void hbm_done_receiving(hbm_operation *o);
+
+/* Whether senders may write a long message into private memory of its receivers, who else have more
+   work than they: the root of a Bcast a part, the others of a Gather all of it. */
+static inline int may_be_pushed(const hbm_operation *o)
+{
+    const hbm_comm *c = o->comm;
+    int operation = o->call.operation, gathers = is_to_root(o);
+    uint64_t bytes = operation == HBM_GATHERV ? o->received : o->block;
+    return (operation == HBM_BCAST || gathers) && c->reads_private && c->groups.levels == 1
+           && c->groups.nodes.count == 1 && c->size <= (int)c->tuning.push_ranks
+           && bytes >= c->tuning.push_bytes;
+}
 
 static inline int goes_in_turn(const hbm_operation *o, uint64_t bytes)
 {

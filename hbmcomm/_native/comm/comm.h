@@ -30,6 +30,7 @@ struct hbm_operation {
     int sends_from_arena, receives_in_arena, streaming, in_turn;
     int is_note;               /* hbm_note(): MPI serves it */
     int reads_memory;          /* it reads more of other ranks than their slots */
+    int is_written;            /* others may write into its private memory */
     uint64_t received, recv_offset; /* bytes that this rank receives; their offset in the arena */
     uint32_t flags;            /* post_flags that all ranks posted, once hbm_enter() is complete */
     uint32_t offer, seen;      /* the offer of this rank; the offers that it has taken from */

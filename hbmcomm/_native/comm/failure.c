@@ -16,6 +16,7 @@
 
 #include "comm/bell.h"
 #include "comm/lock.h"
+#include "comm/private.h"
 
 /* Shows others that this rank no longer accesses their arrays. */
 static void mark_stopped(hbm_comm *c)
@@ -151,7 +152,7 @@ static void copy_failure(const hbm_comm *c, int rank, hbm_failure *why)
         *why = (hbm_failure){.status = HBM_GARBAGE, .rank = rank, .other = c->rank};
 }
 
-static int is_alive(const hbm_comm *c, int rank)
+int hbm_is_alive(const hbm_comm *c, int rank)
 {
     return !c->peers[rank].claim || hbm_is_claimed(c->peers[rank].claim, c->boot);
 }
@@ -167,7 +168,7 @@ int hbm_find_failure(hbm_comm *c, int rank, hbm_failure *why)
             return 1;
     }
     *why = (hbm_failure){.status = HBM_PEER_DIED, .rank = rank, .other = c->rank};
-    if (!is_alive(c, rank))
+    if (!hbm_is_alive(c, rank))
         return 1;
     int other = differing_rank(c);
     if (other < 0)
@@ -208,6 +209,8 @@ int hbm_was_abandoned(hbm_operation *o)
 void hbm_hold_back(hbm_operation *o)
 {
     hbm_comm *c = o->comm;
+    if (o->is_written)
+        hbm_await_writers(c);
     if (!o->receives_in_arena || !o->received || !c->arrays)
         return;
     struct held *h = malloc(sizeof *h);
@@ -254,7 +257,7 @@ int hbm_all_stopped(const hbm_comm *c)
 {
     for (int r = 0; r < c->size; r++)
         if (r != c->rank && !atomic_load_explicit(&c->own->stopped[r], memory_order_acquire)
-            && is_alive(c, r))
+            && hbm_is_alive(c, r))
             return 0;
     return 1;
 }

@@ -36,7 +36,11 @@ int hbm_cannot_arrive(hbm_comm *c, const awaited *a);
    or one that passed the data on, read it. */
 int hbm_was_abandoned(hbm_operation *o);
 
-/* Holds back memory that a failed call receives into: others may still write there. */
+/* Whether a rank's process has not died. */
+int hbm_is_alive(const hbm_comm *c, int rank);
+
+/* Others may still write into what a failed call receives: holds it back in the arena, and waits
+   until nobody writes there elsewhere. */
 void hbm_hold_back(hbm_operation *o);
 
 #endif

@@ -12,6 +12,9 @@
 #include "kernels/dtype.h"
 #include "kernels/shapes.h"
 
+#define FEW_TO_SCAN 4         /* ranks */
+#define MOST_TO_SCAN (8 * KIB) /* bytes of a message, where there are more */
+
 /* ---- the memory of a call ---- */
 
 static uint64_t extent_of(const hbm_part *parts, int count)
@@ -174,7 +177,7 @@ int hbm_prepare(hbm_operation *o)
     o->stage = o->peer = o->step = 0;
     o->room = 0;
     o->flags = o->offer = o->seen = o->hops = 0;
-    o->reads_memory = o->is_note = 0;
+    o->reads_memory = o->is_note = o->is_written = 0;
     o->advance = c->by ? c->by->advance : hbm_path(o);
     return c->failure.status;
 }
@@ -257,6 +260,14 @@ static int reduces_whole(const hbm_operation *o)
            && hbm_eager_room(c, o->block) <= SLOT_BYTES;
 }
 
+/* Each rank reads the messages of all ranks before it: of many ranks, short ones alone. */
+static int scans_whole(const hbm_operation *o)
+{
+    const hbm_comm *c = o->comm;
+    int few = c->size <= FEW_TO_SCAN || c->oversubscribed;
+    return o->block <= c->tuning.short_bytes && (few || o->block <= MOST_TO_SCAN);
+}
+
 static advance path_of_allgather(const hbm_operation *o)
 {
     const hbm_comm *c = o->comm;
@@ -294,7 +305,7 @@ static advance path_of(const hbm_operation *o)
         return hbm_reduce_scatter;
     case HBM_SCAN:
     case HBM_EXSCAN:
-        return o->block <= c->tuning.short_bytes ? hbm_scan_eager : hbm_scan;
+        return scans_whole(o) ? hbm_scan_eager : hbm_scan;
     default:
         return hbm_exchange;
     }

@@ -132,7 +132,7 @@ void random_sequence(group g, uint64_t seed);
     T(claims_and_forks) T(kills) T(heap) T(heap_threads) T(heap_forks) T(handler)             \
     T(reductions) T(kernels) T(halves) T(links) T(groups) T(rates) T(optimizers) T(updates)   \
     T(leaving) T(held) T(many_in_flight) T(numbers) T(sleepers) T(mpi_threads) T(forks)       \
-    T(refusals) T(offers) T(failing) T(steps) T(hosts) T(lost)                                \
+    T(refusals) T(offers) T(failing) T(steps) T(hosts) T(lost) T(pushes)                      \
     T(hooks)                                                                                  \
     COUNTING_TESTS(T)
 #define DECLARE_TEST(name) void test_##name(uint64_t seed, double seconds);

@@ -19,6 +19,7 @@ static hbm_tuning tuning_of(group g)
                         .short_bytes = shorter,
                         .fold_bytes = 8192,
                         .fetch_bytes = 128 * 1024, .fetch_idle_bytes = 128 * 1024,
+                        .push_bytes = 64 * 1024,
                         .pair_bytes = g.oversubscribed ? 0 : 48 * 1024,
                         .stream_bytes = g.cache_bytes,
                         .piece_bytes = g.piece_bytes ? g.piece_bytes : 256 * 1024,
