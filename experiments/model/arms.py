@@ -57,10 +57,10 @@ class Arm:
     def measures(self, cell: Cell) -> bool:
         """Whether a cell of its block is one of its own.
 
-        In place, that is an allreduce, which PICKLE and OBJECTS cannot do. Other forms than that and plain
-        calls are not those of torch. Where MPIs are the arms, contenders that are no MPI take part
-        once beside each, in the forms that they have; direct's nonblocking calls, where it does
-        those itself.
+        In place, that is an allreduce, which PICKLE and OBJECTS cannot do. Other forms than that
+        and plain calls are not those of torch. Where MPIs are the arms, contenders that are no MPI
+        take part once beside each, in the forms that they have; direct's nonblocking calls, where
+        it does those itself.
         """
         takes_objects = cell.transport in (PICKLE, OBJECTS)
         if cell.form == IN_PLACE and (cell.operation != "allreduce" or takes_objects):

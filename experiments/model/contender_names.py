@@ -26,9 +26,10 @@ OTHER_BUILD, OTHER_AGAIN = "other-build", "other-build-again"
 MPI_ITSELF, PICKLE, GLOO, TORCH = "mpi", "pickle", "gloo", "torch"
 OBJECTS = "objects"
 """Contenders where MPIs are the arms. AGAIN is DIRECT once more: what differs between the two is
-noise. PICKLE is mpi4py's lower-case calls, OBJECTS this library's. OTHER_BUILD is `direct` of another tree of the library. It has two turns as well: what runs
-twice as often finds its code in the caches more often, and took 1 to 2 % less for 8 bytes. GLOO and
-TORCH are torch.distributed with its own backend and with this library's."""
+noise. PICKLE is mpi4py's lower-case calls, OBJECTS this library's. OTHER_BUILD is `direct` of
+another tree of the library. It has two turns as well: what runs twice as often finds its code in
+the caches more often, and took 1 to 2 % less for 8 bytes. GLOO and TORCH are torch.distributed with
+its own backend and with this library's."""
 
 OPERATORS, VLLM, DEEPSPEED = "operators", "vllm", "deepspeed"
 """Operators of torch without torch.distributed, in a bench: of this library, and of two others."""

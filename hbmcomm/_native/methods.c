@@ -11,9 +11,11 @@
    that start it. Instead of a request it may have None, and then the last function returns it. The
    Start of a plan asks plan._starting(status).
 
-   No other file of the core but objects.c knows Python. These use the stable ABI of Python 3.11;
+   No other files of the core but objects.c and vectors.c know Python. These use the stable ABI of Python 3.11;
    vectorcall is part of it from 3.12 on, and works alike in 3.11. */
 #include "objects.h"
+
+#include "comm/comm.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -25,6 +27,7 @@
 #define MOST 5 /* parameters, with self */
 #define MOST_REDUCTIONS 32
 #define MOST_DATATYPES 64
+#define FEW_PARTS 64 /* of an array, which fit on the stack */
 
 typedef struct {
     PyObject_HEAD
@@ -130,6 +133,7 @@ static PyObject *without_datatype(PyObject *spec)
     PyObject *array = NULL, *datatype = NULL;
     uintptr_t address;
     uint64_t entries;
+    int dtype;
     if (PyList_CheckExact(spec) && PyList_Size(spec) == 2) {
         array = PyList_GetItem(spec, 0);
         datatype = PyList_GetItem(spec, 1);
@@ -137,14 +141,21 @@ static PyObject *without_datatype(PyObject *spec)
         array = PyTuple_GetItem(spec, 0);
         datatype = PyTuple_GetItem(spec, 1);
     }
-    for (int i = 0; array && i < datatype_count; i++)
-        if ((uintptr_t)datatype == datatypes[i])
-            return new_reference(
-                hbm_read_array((uintptr_t)array, 0, &address, &entries) == dtypes[i] ? array : spec);
+    if (array && (dtype = hbm_dtype_of(datatype)) >= 0
+        && hbm_read_array((uintptr_t)array, 0, &address, &entries) == dtype)
+        return new_reference(array);
     return new_reference(spec);
 }
 
-static int is_list(PyObject *spec) { return PyList_CheckExact(spec) || PyTuple_CheckExact(spec); }
+int hbm_is_list(PyObject *spec) { return PyList_CheckExact(spec) || PyTuple_CheckExact(spec); }
+
+int hbm_dtype_of(PyObject *datatype)
+{
+    for (int i = 0; i < datatype_count; i++)
+        if ((uintptr_t)datatype == datatypes[i])
+            return dtypes[i];
+    return -1;
+}
 
 /* ---- calls ---- */
 
@@ -386,6 +397,35 @@ static PyObject *call_with_lists(const method *m, hbm_comm *comm, PyObject *cons
     return result;
 }
 
+static int has_parts(const method *m)
+{
+    return m->operation >= HBM_GATHERV && m->operation <= HBM_ALLTOALLV && m->request == Py_None;
+}
+
+/* A call of which an array has parts. */
+static PyObject *call_with_parts(const method *m, hbm_comm *comm, PyObject *const *bound)
+{
+    hbm_part few[2 * FEW_PARTS], *parts = few;
+    size_t ranks = comm ? (size_t)comm->size : 0;
+    PyObject *kept[2] = {NULL, NULL};
+    hbm_call c;
+    int status = HBM_UNREADABLE;
+    if (ranks > FEW_PARTS)
+        parts = PyMem_Malloc(2 * ranks * sizeof *parts);
+    if (parts && ranks
+        && hbm_read_vectors(comm, m->operation, bound[1], bound[2], root_of(m, bound), parts, kept,
+                            &c)) {
+        Py_BEGIN_ALLOW_THREADS
+        status = hbm_run(comm, &c);
+        Py_END_ALLOW_THREADS
+    }
+    if (parts != few)
+        PyMem_Free(parts);
+    Py_XDECREF(kept[0]);
+    Py_XDECREF(kept[1]);
+    return status ? go_on(m, again_name, (uint64_t)status, bound) : new_reference(Py_None);
+}
+
 static PyObject *call(PyObject *self, PyObject *const *arguments, size_t given, PyObject *names)
 {
     const method *m = (const method *)self;
@@ -403,9 +443,11 @@ static PyObject *call(PyObject *self, PyObject *const *arguments, size_t given, 
         return hbm_call_with_object(comm, m->operation, m->call_name, bound[0], bound[1],
                                     m->op ? bound[m->op] : NULL, root);
     }
+    if (has_parts(m))
+        return call_with_parts(m, comm, bound);
     int has_lists = 0;
     for (int i = 1; i < m->count && i <= 2; i++)
-        has_lists |= is_list(bound[i]);
+        has_lists |= hbm_is_list(bound[i]);
     return has_lists ? call_with_lists(m, comm, bound) : call_plain(m, comm, bound, bound);
 }
 

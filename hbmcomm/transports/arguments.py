@@ -70,8 +70,7 @@ def moving(name: str) -> Callable[..., Operands]:
             if in_place(recvbuf):
                 return Operands(sent, sent.block(root), root)
             received = _read(recvbuf, writable=True, given=False)
-        found = Operands(sent, received, root)
-        return _equally_long(found) if shape.lengths == lib.HBM_EQUAL else found
+        return _equally_long(Operands(sent, received, root), comm.rank)
 
     return read_call
 
@@ -214,17 +213,21 @@ def _alike(found: Operands) -> Operands:
     return found
 
 
-def _equally_long(found: Operands) -> Operands:
-    """The operands of a call that moves data, if they have as many bytes, of whatever types.
+def _equally_long(found: Operands, rank: int) -> Operands:
+    """The operands of a call that moves data, if its own two blocks of a rank have as many bytes.
 
     Raises:
         Unequal: They differ; mpi4py does not mind.
     """
     sent, received = found.sent, found.received
     assert sent and received
-    if sent.entries * sent.entry_bytes != received.entries * received.entry_bytes:
+    if _own_bytes(sent, rank) != _own_bytes(received, rank):
         raise Unequal
     return found
+
+
+def _own_bytes(side: Operand, rank: int) -> int:
+    return side.parts[rank][1] if side.parts else side.entries * side.entry_bytes
 
 
 def _of_half(spec: Any, found: Operand) -> Operand:

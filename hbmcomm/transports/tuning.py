@@ -112,8 +112,8 @@ _MEANINGS = {
         " to copy into staging buffers"
     ),
     "push_bytes": (
-        "in Bcast and Gather of few ranks, senders write messages from this on into memory of their "
-        "receivers that is not in the arena, by process_vm_writev"
+        "in Bcast and Gather of few ranks, senders write messages from this on into their "
+        "receivers' memory that is not in the arena, by process_vm_writev"
     ),
     "pair_bytes": (
         "an Allreduce of two ranks up to this that is not in the arena is folded whole by both; of "

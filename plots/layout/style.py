@@ -104,7 +104,7 @@ TRANSPORTS = {
     "hierarchical": Stroke((0, (5, 1.2, 1, 1.2, 1, 1.2)), 1.5, "D"),
     "mpi": Stroke((0, (4, 1.6)), 1.0, "o"),
     "pickle": Stroke((0, (5, 1.2, 1, 1.2)), 0.8, "v"),
-    "objects": Stroke((0, (7, 1.2, 2, 1.2)), 1.3, "d"),
+    "objects": Stroke((0, (8, 1.2, 1, 1.2)), 1.3, "d"),
     "gloo": Stroke((0, (6, 2.4)), 1.0, "p"),
     "torch": Stroke((0, (2, 1)), 1.3, ">"),
     "imb": Stroke((0, (9, 1.4)), 1.0, "P"),

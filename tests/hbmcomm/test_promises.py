@@ -32,6 +32,7 @@ PROMISES = {
     "transports/ranks/reductions": (3, MPIS),  # of pairs, by functions of the program, of floats
     "transports/ranks/serialized": (2, ("openmpi", "mpich")),  # any thread makes the next call
     "transports/ranks/starts": (2, ("openmpi", "mpich")),  # a signal takes no memory from a call
+    "transports/ranks/vectors": (3, ("openmpi", "mpich")),  # calls with counts are mpi4py's, in C
 }
 """Ranks and MPIs of each program."""
 RARE = {

@@ -56,6 +56,8 @@ void hbm_numpy(uintptr_t type, uintptr_t placeholder)
     in_place = placeholder;
 }
 
+int hbm_is_in_place(uintptr_t id) { return id == in_place && in_place; }
+
 /* The dtype's code; -1: not an exact ndarray, not contiguous, not native, not writable. */
 int hbm_read_array(uintptr_t id, int writable, uintptr_t *address, uint64_t *entries)
 {
@@ -102,7 +104,7 @@ static int read_blocks(const hbm_comm *c, int operation, uintptr_t send, uintptr
     int leaf = root != c->rank, both = shape->sends_each && shape->receives_each;
     int reads = !(leaf && shape->from_root), writes = !(leaf && shape->to_root);
     int shares = reads && writes && !both
-                 && (shape->sends_each ? recv : send) == in_place && in_place;
+                 && hbm_is_in_place(shape->sends_each ? recv : send);
     int given = reads && !(shares && shape->receives_each)
                     ? hbm_read_array(send, 0, &call->send, &sent) : -1;
     int taken = writes && !(shares && shape->sends_each)

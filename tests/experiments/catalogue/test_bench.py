@@ -17,7 +17,7 @@ def test_nothing_said_is_the_papers_three_operations_against_everyone() -> None:
     factors, launches = asked.factors, asked.launches
     assert factors.operations == ("bcast", "gather", "allreduce")
     of_torch = ("gloo", "torch", "operators", "vllm", "deepspeed", "oneccl")
-    assert factors.transports == ("direct", "direct-again", "mpi", "pickle", *of_torch)
+    assert factors.transports == ("direct", "direct-again", "mpi", "pickle", "objects", *of_torch)
     assert launches.mpis == MPIS and launches.ranks == (2,)
     assert (factors.sizes[0], factors.sizes[-1]) == (8, 16 * 2**20)
     assert factors.forms == ("plain", "persistent")
@@ -84,7 +84,7 @@ def test_without_an_mpi_among_the_peers_one_is_needed_all_the_same() -> None:
         ({"forms": "blocking"}, "unknown forms 'blocking'; did you mean 'nonblocking'?"),
         (
             {"peers": "ucx"},
-            "unknown --peers 'ucx'; Known: openmpi, mpich, impi, pickle, gloo, torch",
+            "unknown --peers 'ucx'; Known: openmpi, mpich, impi, pickle, objects, gloo, torch",
         ),
         ({"sizes": "6"}, "multiples of the 4 bytes"),
         ({"ranks": "1,2"}, "2 ranks or more"),

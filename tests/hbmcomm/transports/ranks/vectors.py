@@ -1,0 +1,110 @@
+"""Rank program: calls whose blocks differ in length are mpi4py's, and are read in C.
+
+Counts and displacements are drawn; every spelling that programs use is tried, with gaps between
+blocks and with MPI.IN_PLACE.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from mpi4py import MPI
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from hbmcomm import CallMismatch, Communicator
+from hbmcomm.transports.direct import Direct
+from tests.hbmcomm.ranks.promising import keep, promise
+
+WORLD = MPI.COMM_WORLD
+RANK, RANKS = WORLD.rank, WORLD.size
+TYPES = {"f4": MPI.FLOAT, "f8": MPI.DOUBLE, "i4": MPI.INT, "u1": MPI.UNSIGNED_CHAR}
+MOST = (2_000, 60_000)  # entries of a block: most go through slots, or none
+Array = NDArray[Any]
+Layout = tuple[list[int], list[int], int]
+"""Counts, displacements, and entries of the whole buffer."""
+
+direct = Communicator(WORLD, "regular", "direct")
+SPELLINGS: tuple[Callable[[Array, Layout, MPI.Datatype], Any], ...] = (
+    lambda buffer, of, _: [buffer, (of[0], of[1])],
+    lambda buffer, of, kind: [buffer, (of[0], of[1]), kind],
+    lambda buffer, of, kind: [buffer, of[0], of[1], kind],
+    lambda buffer, of, kind: (buffer, (tuple(of[0]), tuple(of[1])), kind),
+    lambda buffer, of, kind: [buffer, np.array(of[0], "i8"), np.array(of[1], "i4"), kind],
+)
+
+
+def layout(counts: Sequence[int], gap: int) -> Layout:
+    displacements = [sum(counts[:block]) + gap * block for block in range(len(counts))]
+    return list(counts), displacements, sum(counts) + gap * len(counts)
+
+
+def filled(entries: int, dtype: str) -> Array:
+    return (np.arange(entries) * 7 % 100 + RANK).astype(dtype)
+
+
+def call_each(comm: Any, rng: Generator, dtype: str, spell: Callable[..., Any]) -> list[Array]:
+    """What each call leaves in its buffer; all ranks draw the same."""
+    most = MOST[int(rng.integers(2))]
+    lengths = [[int(each) for each in row] for row in rng.integers(0, most, (RANKS, RANKS))]
+    gap, root, kind = int(rng.integers(3)), int(rng.integers(RANKS)), TYPES[dtype]
+    in_place = bool(rng.integers(2))
+    to_all = layout(lengths[RANK], gap)
+    from_all = layout([row[RANK] for row in lengths], gap)
+    listed = layout(lengths[0], gap)
+    own, at = listed[0][RANK], listed[1][RANK]
+    results = [np.full(size, 9, dtype) for size in (from_all[2], listed[2], listed[2], own)]
+
+    comm.Alltoallv(spell(filled(to_all[2], dtype), to_all, kind), spell(results[0], from_all, kind))
+    mine: Any = filled(own, dtype)
+    results[1][at : at + own] = mine
+    results[2][at : at + own] = mine
+    comm.Allgatherv(MPI.IN_PLACE if in_place else mine, spell(results[1], listed, kind))
+    at_root = root == RANK
+    sent = MPI.IN_PLACE if in_place and at_root else mine
+    comm.Gatherv(sent, spell(results[2], listed, kind) if at_root else None, root)
+    whole = filled(listed[2], dtype)
+    taken = MPI.IN_PLACE if in_place and at_root else results[3]
+    comm.Scatterv(spell(whole, listed, kind) if at_root else None, taken, root)
+    return [*results, whole]
+
+
+@promise
+def every_spelling_is_read_in_c_and_gives_the_results_of_mpi4py() -> None:
+    def refuse(self: Direct, status: int, name: str, *_: object) -> None:
+        raise AssertionError(f"{name} went through Python, for status {status}")
+
+    for seed in range(60):
+        spell, dtype = SPELLINGS[seed % len(SPELLINGS)], list(TYPES)[seed % len(TYPES)]
+        with mock.patch.object(Direct, "_again", refuse):
+            found = call_each(direct, np.random.default_rng(seed), dtype, spell)
+        expected = call_each(WORLD, np.random.default_rng(seed), dtype, spell)
+        for ours, theirs in zip(found, expected, strict=True):
+            assert np.array_equal(ours, theirs), f"{dtype}, seed {seed}"
+
+
+@promise
+def without_counts_a_buffer_is_divided_evenly() -> None:
+    for more in (0, 1):  # of entries that no rank has
+        found, expected = (np.zeros(5 * RANKS + more, "i4") for _ in range(2))
+        own = filled(5 + (more and not RANK), "i4")
+        for each, into in ((direct, found), (WORLD, expected)):
+            each.Allgatherv(own, into)
+        assert np.array_equal(found, expected)
+
+
+@promise
+def a_rank_whose_own_lengths_differ_reads_nothing_beyond_its_array() -> None:
+    comm = Communicator(WORLD, "regular", "direct")
+    sent, received = np.ones(2 if RANK == 0 else 4, "i4"), np.zeros(4 * RANKS, "i4")
+    try:
+        comm.Gatherv(sent, [received, [4] * RANKS] if RANK == 0 else None, 0)
+        comm.Barrier()  # a rank that sends a short block waits for nobody
+    except CallMismatch:
+        return
+    raise AssertionError("counts that differ from what a rank sends to itself are taken")
+
+
+if __name__ == "__main__":
+    keep()
