@@ -363,6 +363,8 @@ OF_BENCH: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "headline": lambda bench: _wrapped(stored_bench.headline(bench)),
     "best": lambda bench: _wrapped(stored_bench.sentence(bench)),
     "ratios": lambda bench: markdown(*stored_bench.ratios(bench)),
+    "objects": lambda bench: markdown(*stored_bench.objects(bench)),
+    "spellings": lambda bench: markdown(*stored_bench.spellings(bench)),
 }
 OF_REPRODUCING: Mapping[str, Callable[[Path], str]] = {
     "places": reproduce.places,

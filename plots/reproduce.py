@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from experiments.model.contender_names import NO_MPI
+from experiments.model.launch import NUMPY
 from experiments.model.quantities import NOTHING
 from experiments.results.local_names import Replacing
 from plots.html.report import command
@@ -117,11 +119,12 @@ def _command(header: Mapping[str, Any]) -> str:
         "ops": factors["operations"],
         "sizes": factors["sizes"],
         "forms": factors["forms"],
-        "peers": launches["mpis"],
+        "peers": [*launches["mpis"], *(each for each in factors["transports"] if each in NO_MPI)],
         "ranks": launches["ranks"],
         "blocks": [launches["blocks"]],
     }
     words = [f"--{name} {','.join(map(str, values))}" for name, values in flags.items()]
+    words += ["--private"] * (NUMPY in factors.get("buffers", ()))
     return " ".join(["./inv bench --json", *words])
 
 

@@ -46,8 +46,8 @@ TABLE, PROPOSAL = "table.json", "proposal.json"
         "ranks": "rank counts: 2,4 (default: one per core, 16 at most)",
         "sizes": "bytes per rank, as for run (default: 8:16MiB:8)",
         "ops": "Allreduce,Bcast, ... or all (default: Bcast,Gather,Allreduce)",
-        "peers": "of openmpi,mpich,impi,pickle,gloo,torch,operators,vllm,deepspeed (default: all "
-        "that can be had)",
+        "peers": "of openmpi,mpich,impi,pickle,objects,gloo,torch,operators,vllm,deepspeed "
+        "(default: all that can be had)",
         "peers-tuned": "each MPI in all settings known to make it faster; its best counts per cell",
         "forms": "of plain,persistent,nonblocking,in-place (default: plain,persistent)",
         "against": "a checkout or installed tree of another build of hbmcomm, to compare with",

@@ -149,4 +149,5 @@ def summary(bench: Campaign) -> dict[str, Any]:
         "notes": bench.warnings,
         "machine": bench.header["machine"],
         "question": bench.header["experiment"],
+        "git": bench.header.get("git", "unknown"),
     }

@@ -10,11 +10,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from experiments.analysis.disturbed import OTHERS, STOLEN
 from experiments.analysis.selection import in_order
-from experiments.analysis.statistics import Verdict
+from experiments.analysis.statistics import Verdict, median_ratio
 from experiments.model import plain_file
-from experiments.model.contender_names import FORMS, PLAIN
+from experiments.model.contender_names import DIRECT, FORMS, MPI_ITSELF, OBJECTS, PICKLE, PLAIN
+from experiments.model.environment import MPIS
 from experiments.model.mpi_settings import DEFAULT
 from experiments.model.quantities import (
     NOTHING,
@@ -88,10 +91,10 @@ def sentence(summary: Mapping[str, Any]) -> str:
     lacking = sum(peer["low"] is None for peer in best)
     noise = math.nan if summary["noise"] is None else summary["noise"]
     fewest = f"{blocks[0]} or {blocks[-1]}" if len(blocks) > 1 else str(blocks[0])
+    few = f"{lacking} of {len(best)} cells have fewer than 6 blocks and no interval. "
     return (
-        f"{' '.join(found)} {lacking} of {len(best)} cells have fewer than 6 blocks and no "
-        f"interval. {fewest} blocks of three MPIs in turns{_settings(best)}. Noise floor "
-        f"{percent_text(noise)}.{_disturbed(summary)}"
+        f"{' '.join(found)} {few * bool(lacking)}{fewest} blocks of three MPIs in turns"
+        f"{_settings(best)}. Noise floor {percent_text(noise)}.{_disturbed(summary)}"
     )
 
 
@@ -107,8 +110,9 @@ def headline(summary: Mapping[str, Any]) -> str:
             f"({ratio_text(min(found))} to {ratio_text(max(found))} from cell to cell of "
             f"{len(found)})"
         )
+    ranks = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     return (
-        f"With {counts[0]} to {counts[-1]} ranks, the best MPI takes {', and '.join(parts)}"
+        f"With {ranks} ranks, the best MPI takes {', and '.join(parts)}"
         f"{_settings(best)}.{_disturbed(summary)}"
     )
 
@@ -133,6 +137,64 @@ def ratios(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
         ]
         for operation, size in product(operations, sizes)
     ]
+
+
+def objects(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows: calls that take and give objects, mpi4py's over this library's, by MPI."""
+    times = _times(summary)
+    flavours = [each for each in MPIS if any(key[1] == each for key in times)]
+    cells = [key[2:] for key in times if key[:2] == (OBJECTS, flavours[0])]
+    head = ["call", "message", f"hbmcomm over {mpi_name(flavours[0])}"]
+    head += [f"mpi4py / hbmcomm, {mpi_name(each)}" for each in flavours]
+
+    def ratio(flavour: str, operation: str, size: int) -> str:
+        theirs, ours = (times[each, flavour, operation, size] for each in (PICKLE, OBJECTS))
+        each = np.array(theirs) / np.array(ours)  # of one launch: they took turns there
+        middle, low, high = median_ratio(each)
+        interval = interval_text(low, high)
+        return ratio_text(middle) + f" ({interval})" * (interval != NOTHING)
+
+    return head, [
+        [
+            operation,
+            bytes_text(size),
+            seconds_text(median(times[OBJECTS, flavours[0], operation, size])),
+            *(ratio(flavour, operation, size) for flavour in flavours),
+        ]
+        for operation in in_order({operation for operation, _ in cells}, OPERATIONS)
+        for size in sorted({size for _, size in cells})
+    ]
+
+
+def spellings(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows: what a call takes in each way to write it, over the first MPI of the bench."""
+    times = _times(summary)
+    flavour = next(each for each in MPIS if any(key[1] == each for key in times))
+    cells = {key[2:] for key in times if key[:2] == (OBJECTS, flavour)}
+    head = ["operation", "message", "mpi4py, objects", "hbmcomm, objects"]
+    head += ["mpi4py, arrays", "hbmcomm, arrays"]
+    return head, [
+        [
+            operation_name(operation),
+            bytes_text(size),
+            *(
+                seconds_text(median(times[contender, flavour, operation, size]))
+                for contender in (PICKLE, OBJECTS, MPI_ITSELF, DIRECT)
+            ),
+        ]
+        for operation in in_order({operation for operation, _ in cells}, OPERATIONS)
+        for size in sorted({size for _, size in cells})
+    ]
+
+
+def _times(summary: Mapping[str, Any]) -> dict[tuple[str, str, str, int], list[float]]:
+    """{contender, MPI, operation, bytes: median times of launches, in their order}, plain calls."""
+    times: dict[tuple[str, str, str, int], list[float]] = {}
+    for row in summary["launches"]:
+        if row["form"] == PLAIN:
+            key = row["contender"], row["flavour"], row["operation"], row["bytes"]
+            times.setdefault(key, []).append(row["median_s"])
+    return times
 
 
 def _cell(row: Mapping[str, Any]) -> tuple[str, int, int]:

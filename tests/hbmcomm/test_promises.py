@@ -37,7 +37,10 @@ PROMISES = {
 """Ranks and MPIs of each program."""
 RARE = {
     *(f"{program}-mpich" for program in ("ranks/refused_alike", "ranks/next_transport")),
-    *(f"transports/ranks/{each}-mpich" for each in ("many", "misuse", "serialized", "starts")),
+    *(
+        f"transports/ranks/{each}-mpich"
+        for each in ("many", "misuse", "objects", "serialized", "starts", "vectors")
+    ),
 }
 """Up to a minute each; under Open MPI they run in CI."""
 ENVIRONMENT = {"transports/ranks/serialized": {"MPI4PY_RC_THREAD_LEVEL": "serialized"}}

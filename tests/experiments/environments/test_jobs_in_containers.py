@@ -181,7 +181,7 @@ def test_ranks_that_share_memory_use_it_for_direct_whatever_their_mpi_does(
 @pytest.mark.parametrize(
     ("profile", "layout"),
     [
-        ("tuned", SEVERAL[0]),
+        pytest.param("tuned", SEVERAL[0], marks=pytest.mark.rare),
         ("default", SEVERAL[1]),
         pytest.param("default", SEVERAL[0], marks=pytest.mark.rare),
         pytest.param("tuned", SEVERAL[1], marks=pytest.mark.rare),

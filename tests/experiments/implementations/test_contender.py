@@ -45,6 +45,7 @@ def test_every_contender_of_every_mpi_is_right(printed: Callable[[str], str], fl
         "mpi nonblocking: 9",
         "mpi in place: 1",
         "pickle: 7",
+        "objects: 7",
         f"mpi persistent: {6 if flavour == 'impi' else 9}",
     ):
         assert line in printed(flavour)

@@ -73,6 +73,22 @@ def test_the_headline_pools_no_forms_of_calls_and_owns_to_a_loaded_host(
     assert "default settings" not in stored_bench.headline(summary | {"peers": tuned})
 
 
+def test_calls_with_objects_are_compared_launch_by_launch_and_mpi_by_mpi() -> None:
+    def launch(contender: str, median_s: float, flavour: str = "mpich") -> dict[str, Any]:
+        return CELL | {"contender": contender, "flavour": flavour, "median_s": median_s, "ranks": 2}
+
+    slower = [launch("pickle", 4e-6 * n) for n in range(1, 7)]
+    ours = [launch("objects", 2e-6 * n) for n in range(1, 7)]
+    others = [launch("pickle", 3e-6, "impi"), launch("objects", 2e-6, "impi")]
+    head, rows = stored_bench.objects({"launches": [*slower, *ours, *others]})
+    assert head[2:] == [
+        "hbmcomm over MPICH",
+        "mpi4py / hbmcomm, MPICH",
+        "mpi4py / hbmcomm, Intel MPI",
+    ]
+    assert rows == [["bcast", "1 KiB", "7.00 µs", "2.00 (2.00 to 2.00)", "1.50"]]
+
+
 def test_the_table_has_plain_calls_and_a_column_for_each_number_of_ranks(
     summary: dict[str, Any],
 ) -> None:

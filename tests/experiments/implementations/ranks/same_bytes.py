@@ -15,6 +15,7 @@ from experiments.implementations.contender import (
     ContenderMissing,
     in_place,
     nonblocking,
+    of_transport,
     persistent,
     pickled,
     plain,
@@ -38,6 +39,7 @@ contenders: dict[str, Contender] = {
     "mpi persistent": persistent(COMM.Dup(), BROKEN.get(flavour, ())),
     "mpi nonblocking": nonblocking(COMM.Dup()),
     "pickle": pickled(COMM.Dup()),
+    "objects": pickled(of_transport(COMM, "direct")),
 }
 groups = TorchGroups(COMM, Path(folder), os.sched_getaffinity(0))
 for name, of in groups.makers().items():
