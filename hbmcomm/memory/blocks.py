@@ -62,7 +62,7 @@ def allocate(kind: Kind, nbytes: int, pinned: bool) -> Block:
         KindUnavailable: This process may not bind memory.
     """
     nbytes = max(nbytes, 1)
-    if kind.strict:
+    if kind.strict and nbytes > capacity.SMALLEST_STEP:  # else checked before it has memory
         capacity.require(kind, nbytes)
     block = (None if pinned else _from_memkind(kind, nbytes)) or _from_kernel(kind, nbytes)
     if nbytes >= HUGE_PAGES_FROM and kind.policy != "interleave":

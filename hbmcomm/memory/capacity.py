@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,8 @@ from hbmcomm.quantities import MIB
 STEP = 64 * MIB
 """At most so many bytes are populated between two checks of the free memory."""
 SMALLEST_STEP = 2 * MIB
+LASTING = 0.01
+"""Seconds for which a check serves small blocks too."""
 SHARERS = 16
 """Ranks that may allocate the last memory of a node at the same time: between two checks each
 populates at most one part in so many of what is free."""
@@ -62,12 +65,30 @@ def steps(kind: Kind, nbytes: int) -> Iterator[tuple[int, int]]:
     Raises:
         OutOfMemory: There is less free.
     """
+    if _is_short_of_last_check(kind, nbytes):
+        yield 0, nbytes
+        return
     start = 0
     while start < nbytes:
-        share = require(kind, nbytes - start, start) // SHARERS // SMALLEST_STEP * SMALLEST_STEP
+        free = require(kind, nbytes - start, start)
+        _checks[kind.nodes] = time.monotonic() + LASTING, free // SHARERS - nbytes
+        share = free // SHARERS // SMALLEST_STEP * SMALLEST_STEP
         length = min(nbytes - start, max(SMALLEST_STEP, min(STEP, share)))
         yield start, length
         start += length
+
+
+_checks: dict[tuple[int, ...], tuple[float, int]] = {}
+"""By nodes: until when the last check of free memory holds, and for how many more bytes."""
+
+
+def _is_short_of_last_check(kind: Kind, nbytes: int) -> bool:
+    """Whether a small block needs no check of its own: a check reads files."""
+    until, left = _checks.get(kind.nodes, (0.0, 0))
+    holds = nbytes <= min(left, SMALLEST_STEP) and time.monotonic() < until
+    if holds:
+        _checks[kind.nodes] = until, left - nbytes
+    return holds
 
 
 def populate(kind: Kind, address: int, nbytes: int) -> None:

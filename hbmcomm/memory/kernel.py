@@ -11,13 +11,14 @@ import fcntl
 import mmap
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 from hbmcomm._native import _libraries
-from hbmcomm.memory.kinds import Policy
 
+Policy = Literal["bind", "preferred", "interleave", "default"]
 PAGE = mmap.PAGESIZE
 
 POLICY_CALLS_IN_A_CONTAINER = (
@@ -59,6 +60,7 @@ _POLICIES[_PREFERRED_MANY] = "preferred"
 _MODE_FLAGS = 0b111 << 13
 _BY_ADDRESS = 2
 _NODE_OF_ADDRESS = 1 | _BY_ADDRESS
+_ALLOWED = 4
 _REMOVE = 9  # MADV_REMOVE
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, since 5.14
 _COLLAPSE = 25  # MADV_COLLAPSE, since 6.1
@@ -154,8 +156,22 @@ def policy_of(address: int) -> tuple[Policy, tuple[int, ...]]:
     mask = _ffi.new("unsigned long[]", _MASK_BITS // _WORD)
     flags = _long(_BY_ADDRESS)
     call("get_mempolicy", mode, mask, _long(_MASK_BITS), _pointer(address), flags)
-    nodes = tuple(bit for bit in range(_MASK_BITS) if mask[bit // _WORD] >> bit % _WORD & 1)
-    return _POLICIES.get(mode[0] & ~_MODE_FLAGS, "default"), nodes
+    return _POLICIES.get(mode[0] & ~_MODE_FLAGS, "default"), _nodes_in(mask)
+
+
+def allowed_nodes() -> tuple[int, ...]:
+    """The nodes that this process may allocate on, its cpuset's (get_mempolicy)."""
+    mask = _ffi.new("unsigned long[]", _MASK_BITS // _WORD)
+    call("get_mempolicy", _ffi.NULL, mask, _long(_MASK_BITS), _ffi.NULL, _long(_ALLOWED))
+    return _nodes_in(mask)
+
+
+def _nodes_in(mask: Any) -> tuple[int, ...]:
+    bits, nodes = int.from_bytes(_ffi.buffer(mask), sys.byteorder), []
+    while bits:
+        nodes.append((bits & -bits).bit_length() - 1)
+        bits &= bits - 1
+    return tuple(nodes)
 
 
 def node_of(address: int) -> int:

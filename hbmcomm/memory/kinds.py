@@ -10,16 +10,16 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Literal
 
 from hbmcomm.errors import KindUnavailable
-from hbmcomm.memory import procfs
+from hbmcomm.memory import kernel, procfs
+from hbmcomm.memory.kernel import Policy
 from hbmcomm.memory.machine import current
 from hbmcomm.memory.sysfs import format_list, parse_list
 from hbmcomm.memory.topology import Node, Topology
 
-Policy = Literal["bind", "preferred", "interleave", "default"]
 Nodes = tuple[int, ...]
+MOST_CHOICES = 64
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,25 @@ def resolve(kind: str, nodes: Iterable[int] | None = None) -> Kind:
         KindUnavailable: This machine has no such memory, or this process may not use it.
     """
     wanted = None if nodes is None else tuple(sorted(set(nodes)))
-    return choose(kind, current(), tuple(os.sched_getaffinity(0)), usable_nodes(), wanted)
+    here = current()
+    return _chosen(kind, here, tuple(os.sched_getaffinity(0)), _usable_nodes(here), wanted)
+
+
+_choices: dict[tuple[object, ...], tuple[Topology, Kind]] = {}
+"""Kinds by all that they follow from; the topology is kept because its identity is a part of it."""
+
+
+def _chosen(
+    kind: str, topology: Topology, cpus: Nodes, allowed: Nodes, nodes: Nodes | None
+) -> Kind:
+    """What choose() finds, remembered: a program makes many arrays of one kind."""
+    key = kind, id(topology), cpus, allowed, nodes
+    found = _choices.get(key)
+    if found is None:
+        if len(_choices) >= MOST_CHOICES:  # threads of a program may run on many sets of CPUs
+            _choices.clear()
+        found = _choices[key] = topology, choose(kind, topology, cpus, allowed, nodes)
+    return found[1]
 
 
 def default_kind() -> str:
@@ -178,9 +196,15 @@ def default_kind() -> str:
 
 def usable_nodes() -> Nodes:
     """The nodes with memory that this process may allocate on."""
-    allowed = procfs.allowed_nodes(Path("/proc"))
-    here = current().memory_nodes
-    return here if allowed is None else _among(here, allowed)
+    return _usable_nodes(current())
+
+
+def _usable_nodes(here: Topology) -> Nodes:
+    try:
+        allowed: Nodes | None = kernel.allowed_nodes()
+    except OSError:  # as in a container with Docker's default rules
+        allowed = procfs.allowed_nodes(Path("/proc"))
+    return here.memory_nodes if allowed is None else _among(here.memory_nodes, allowed)
 
 
 def choose(

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,27 @@ def test_populating_makes_every_page_be_there() -> None:
         assert set(kernel.nodes_of(address, length // kernel.PAGE)) == {0}
     finally:
         kernel.unmap(address, length)
+
+
+def test_a_check_serves_small_blocks_until_they_take_a_sharers_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checks: list[tuple[int, ...]] = []
+
+    def free_bytes(nodes: tuple[int, ...]) -> int:
+        checks.append(nodes)
+        return 64 * MIB
+
+    monkeypatch.setattr(capacity, "free_bytes", free_bytes)
+    monkeypatch.setattr(capacity, "LASTING", 60.0)
+    kind = replace(hbmcomm.resolve("hbw"), nodes=(7,))
+    for _ in range(9):
+        assert list(capacity.steps(kind, MIB)) == [(0, MIB)]
+    assert len(checks) == 3  # each serves 4 MiB, one part in 16
+    monkeypatch.setattr(capacity, "LASTING", 0.0)
+    for _ in range(5):
+        list(capacity.steps(kind, MIB))
+    assert len(checks) == 3 + 2  # the last that lasts serves three more
 
 
 def test_steps_cover_a_block_and_get_smaller_where_less_is_free(
