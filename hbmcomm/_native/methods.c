@@ -316,19 +316,17 @@ static PyObject *go_on_starting(const method *m, PyObject *const *bound, PyObjec
     return new_reference(request);
 }
 
-static PyObject *start(const method *m, hbm_comm *comm, PyObject *const *bound,
-                       PyObject *const *plain)
+/* What a start returns for which the core has returned `started`: its request, which then keeps the
+   objects that the operation needs, or what Python returns. Takes over the request. */
+static PyObject *request_of(const method *m, PyObject *const *bound, PyObject *request,
+                            uint64_t started, PyObject *const *needed, int count)
 {
-    PyObject *request = may_start() ? PyObject_CallNoArgs(m->request) : NULL;
-    if (!request)
-        return NULL;
-    uint64_t started = run(m, comm, plain, request);
     if (started > HBM_LAST_STATUS) {
-        PyObject *kept = PyTuple_New(m->count);
-        for (int i = 0; i < m->count; i++) { /* without memory for a tuple they stay for ever */
-            Py_INCREF(plain[i]);
+        PyObject *kept = PyTuple_New(count);
+        for (int i = 0; i < count; i++) { /* without memory for a tuple they stay for ever */
+            Py_INCREF(needed[i]);
             if (kept)
-                PyTuple_SetItem(kept, i, plain[i]);
+                PyTuple_SetItem(kept, i, needed[i]);
         }
         keep(request, kept, started);
         Py_XDECREF(kept);
@@ -337,6 +335,14 @@ static PyObject *start(const method *m, hbm_comm *comm, PyObject *const *bound,
     PyObject *result = go_on_starting(m, bound, request, &started);
     Py_DECREF(request);
     return result;
+}
+
+static PyObject *start(const method *m, hbm_comm *comm, PyObject *const *bound,
+                       PyObject *const *plain)
+{
+    PyObject *request = may_start() ? PyObject_CallNoArgs(m->request) : NULL;
+    return request ? request_of(m, bound, request, run(m, comm, plain, request), plain, m->count)
+                   : NULL;
 }
 
 static void set_number(PyObject *object, PyObject *name, long value)
@@ -399,31 +405,57 @@ static PyObject *call_with_lists(const method *m, hbm_comm *comm, PyObject *cons
 
 static int has_parts(const method *m)
 {
-    return m->operation >= HBM_GATHERV && m->operation <= HBM_ALLTOALLV && m->request == Py_None;
+    return m->operation >= HBM_GATHERV && m->operation <= HBM_ALLTOALLV;
 }
 
-/* A call of which an array has parts. */
+/* As run(), of a call of which an array has parts. `kept`: two objects that it needs, or NULL. */
+static uint64_t run_with_parts(const method *m, hbm_comm *comm, PyObject *const *bound,
+                               PyObject *request, hbm_part *parts, PyObject **kept)
+{
+    uint64_t status = HBM_UNREADABLE;
+    hbm_call c;
+    int root = root_of(m, bound);
+    if (hbm_read_vectors(comm, m->operation, bound[1], bound[2], root, parts, kept, &c)) {
+        Py_BEGIN_ALLOW_THREADS
+        status = request ? hbm_start_once(comm, &c, (uintptr_t)request)
+                         : (uint64_t)hbm_run(comm, &c);
+        Py_END_ALLOW_THREADS
+    }
+    return status;
+}
+
+static PyObject *start_with_parts(const method *m, hbm_comm *comm, PyObject *const *bound)
+{
+    PyObject *kept[2] = {NULL, NULL}, *result = NULL;
+    PyObject *parts = PyBytes_FromStringAndSize(NULL, 2 * comm->size * (Py_ssize_t)sizeof(hbm_part));
+    PyObject *request = parts && may_start() ? PyObject_CallNoArgs(m->request) : NULL;
+    if (request) {
+        hbm_part *at = (hbm_part *)PyBytes_AsString(parts);
+        uint64_t started = run_with_parts(m, comm, bound, request, at, kept);
+        PyObject *needed[] = {bound[0], parts, kept[0] ? kept[0] : Py_None,
+                              kept[1] ? kept[1] : Py_None};
+        result = request_of(m, bound, request, started, needed, 4);
+    }
+    Py_XDECREF(parts);
+    Py_XDECREF(kept[0]);
+    Py_XDECREF(kept[1]);
+    return result;
+}
+
 static PyObject *call_with_parts(const method *m, hbm_comm *comm, PyObject *const *bound)
 {
     hbm_part few[2 * FEW_PARTS], *parts = few;
-    size_t ranks = comm ? (size_t)comm->size : 0;
     PyObject *kept[2] = {NULL, NULL};
-    hbm_call c;
-    int status = HBM_UNREADABLE;
-    if (ranks > FEW_PARTS)
-        parts = PyMem_Malloc(2 * ranks * sizeof *parts);
-    if (parts && ranks
-        && hbm_read_vectors(comm, m->operation, bound[1], bound[2], root_of(m, bound), parts, kept,
-                            &c)) {
-        Py_BEGIN_ALLOW_THREADS
-        status = hbm_run(comm, &c);
-        Py_END_ALLOW_THREADS
-    }
+    uint64_t status = HBM_UNREADABLE;
+    if (comm->size > FEW_PARTS)
+        parts = PyMem_Malloc(2 * (size_t)comm->size * sizeof *parts);
+    if (parts)
+        status = run_with_parts(m, comm, bound, NULL, parts, kept);
     if (parts != few)
         PyMem_Free(parts);
     Py_XDECREF(kept[0]);
     Py_XDECREF(kept[1]);
-    return status ? go_on(m, again_name, (uint64_t)status, bound) : new_reference(Py_None);
+    return status ? go_on(m, again_name, status, bound) : new_reference(Py_None);
 }
 
 static PyObject *call(PyObject *self, PyObject *const *arguments, size_t given, PyObject *names)
@@ -443,8 +475,9 @@ static PyObject *call(PyObject *self, PyObject *const *arguments, size_t given, 
         return hbm_call_with_object(comm, m->operation, m->call_name, bound[0], bound[1],
                                     m->op ? bound[m->op] : NULL, root);
     }
-    if (has_parts(m))
-        return call_with_parts(m, comm, bound);
+    if (has_parts(m) && comm)
+        return m->request == Py_None ? call_with_parts(m, comm, bound)
+                                     : start_with_parts(m, comm, bound);
     int has_lists = 0;
     for (int i = 1; i < m->count && i <= 2; i++)
         has_lists |= hbm_is_list(bound[i]);

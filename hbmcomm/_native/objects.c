@@ -20,6 +20,7 @@
 
 #define BLOCK 256 /* bytes: small objects fit */
 #define FAILED (-1)
+#define SHORT 4096 /* bytes of an array that stays in its pickle */
 #define LARGE (32 * 1024) /* bytes of a buffer that is worth a broadcast of its own */
 #define FEW 8 /* messages that need no memory of their own */
 
@@ -120,8 +121,15 @@ static int take_buffers(message *m, PyObject *buffers)
     return m->views != NULL;
 }
 
-static int has_no_buffers(PyObject *object)
+/* Whether a pickle holds all of an object: it has no buffers, or is a short array. To leave those out
+   would take longer than to copy them. */
+static int stays_whole(PyObject *object)
 {
+    uintptr_t address;
+    uint64_t entries;
+    int dtype = hbm_read_array((uintptr_t)object, 0, &address, &entries);
+    if (dtype >= 0)
+        return entries * hbm_dtype_size(dtype) <= SHORT;
     return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object)
            || PyBytes_CheckExact(object) || PyBool_Check(object) || object == Py_None;
 }
@@ -130,7 +138,7 @@ static PyObject *pickled(const exchange *e, message *m, PyObject *object)
 {
     if (!e->is_standard)
         return PyObject_CallMethod(pickler, "dumps", "O", object);
-    if (has_no_buffers(object))
+    if (stays_whole(object))
         return PyObject_CallFunctionObjArgs(dumps, object, protocol, NULL);
     PyObject *buffers = PyList_New(0), *data = NULL;
     PyObject *append = buffers ? PyObject_GetAttrString(buffers, "append") : NULL;

@@ -9,14 +9,14 @@
    was read. `stopped` is stored with release after the last access, and loaded with acquire before
    the memory is reused.
 
-   Models: comm/failure.pml, comm/recall.pml */
+   Models: comm/failure.pml, comm/private.pml, comm/recall.pml */
 #include "comm/failure.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "comm/bell.h"
 #include "comm/lock.h"
-#include "comm/private.h"
 
 /* Shows others that this rank no longer accesses their arrays. */
 static void mark_stopped(hbm_comm *c)
@@ -206,11 +206,23 @@ int hbm_was_abandoned(hbm_operation *o)
     return 0;
 }
 
+/* Waits until no rank writes into private memory of this one, which has failed: see private.c. */
+static void await_writers(hbm_comm *c)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    for (int r = 0; r < c->size; r++)
+        while (r != c->rank
+               && atomic_load_explicit(&c->peers[r].control->writing, memory_order_acquire)
+                      == (uint32_t)c->rank + 1
+               && hbm_is_alive(c, r))
+            sched_yield();
+}
+
 void hbm_hold_back(hbm_operation *o)
 {
     hbm_comm *c = o->comm;
     if (o->is_written)
-        hbm_await_writers(c);
+        await_writers(c);
     if (!o->receives_in_arena || !o->received || !c->arrays)
         return;
     struct held *h = malloc(sizeof *h);

@@ -13,7 +13,6 @@
 #define _GNU_SOURCE
 #include "comm/private.h"
 
-#include <sched.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -121,15 +120,4 @@ int hbm_write_private(hbm_operation *o, int rank, uint64_t to, const void *from,
         done += (uint64_t)written;
     }
     return 1;
-}
-
-void hbm_await_writers(hbm_comm *c)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-    for (int r = 0; r < c->size; r++)
-        while (r != c->rank
-               && atomic_load_explicit(&c->peers[r].control->writing, memory_order_acquire)
-                      == (uint32_t)c->rank + 1
-               && hbm_is_alive(c, r))
-            sched_yield();
 }

@@ -15,7 +15,4 @@ int hbm_read_private(hbm_operation *o, int rank, uint64_t from, void *to, uint64
    processes may not write there (a program may have protected a page, for instance). */
 int hbm_write_private(hbm_operation *o, int rank, uint64_t to, const void *from, uint64_t bytes);
 
-/* After this rank has failed: waits until no rank writes into its private memory any more. */
-void hbm_await_writers(hbm_comm *c);
-
 #endif

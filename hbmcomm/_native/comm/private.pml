@@ -1,16 +1,16 @@
 /* A rank that writes into private memory of another one, which fails and uses that memory again, in
    C11.
 
-   Code: comm/private.c
+   Code: comm/private.c comm/failure.c
 
    The word `writing` is set and cleared: two locations, of which `cleared` is the later value. `other`
    returns to its program, which uses the memory, only when nothing is written there any more: what was
    written came before, and nothing comes later. */
 #include "../views.pml"
 #define NO_FENCE_OF_WRITER 1     /* begin_writing() */
-#define NO_FENCE_OF_OTHER 2      /* hbm_await_writers() */
+#define NO_FENCE_OF_OTHER 2      /* await_writers() */
 #define NO_RELEASE_OF_CLEARED 3  /* end_writing() */
-#define NO_ACQUIRE_OF_CLEARED 4  /* hbm_await_writers() */
+#define NO_ACQUIRE_OF_CLEARED 4  /* await_writers() */
 
 #define WRITING 0
 #define CLEARED 1

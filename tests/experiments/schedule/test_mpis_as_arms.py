@@ -73,12 +73,13 @@ def test_groups_of_torch_have_plain_calls_alone_in_environments_too() -> None:
     }
 
 
-def test_in_place_all_but_pickle_reduce_and_nobody_does_anything_else() -> None:
+def test_in_place_all_but_calls_of_objects_reduce_and_nobody_does_anything_else() -> None:
     for launch in launches(operations="all", forms="plain,in-place"):
         found = {(cell.operation, cell.transport) for cell in launch.cells if cell.form != "plain"}
         assert {operation for operation, _ in found} == {"allreduce"}
         assert {name for _, name in found} == {"direct", "direct-again", "mpi", *LACKING} - {
-            "pickle"
+            "pickle",
+            "objects",
         }
 
 

@@ -4,6 +4,7 @@ Counts and displacements are drawn; every spelling that programs use is tried, w
 blocks and with MPI.IN_PLACE.
 """
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
@@ -82,6 +83,26 @@ def every_spelling_is_read_in_c_and_gives_the_results_of_mpi4py() -> None:
         expected = call_each(WORLD, np.random.default_rng(seed), dtype, spell)
         for ours, theirs in zip(found, expected, strict=True):
             assert np.array_equal(ours, theirs), f"{dtype}, seed {seed}"
+
+
+@promise
+def a_request_keeps_what_its_call_needs() -> None:
+    def refuse(self: Direct, status: int, name: str, *_: object) -> None:
+        raise AssertionError(f"{name} went through Python, for status {status}")
+
+    counts = [1000 * (rank + 1) for rank in range(RANKS)]
+    of = layout(counts, 1)
+    received = np.zeros(of[2], "f8")
+    with mock.patch.object(Direct, "_starting", refuse):
+        for value in range(20):
+            request = direct.Iallgatherv(
+                np.full(counts[RANK], RANK + value, "f8"),
+                [received, list(of[0]), list(of[1]), TYPES["f8"]],
+            )
+            gc.collect()
+            request.Wait()
+            for rank, (count, at) in enumerate(zip(*of[:2], strict=True)):
+                assert (received[at : at + count] == rank + value).all()
 
 
 @promise
