@@ -33,7 +33,7 @@ ALTERNATES = "no one value: the faster way changes more than once with the size"
 
 NOISY = 0.1
 """How far the same way may stray from itself before a reader is warned."""
-FETCHES = ("HBMCOMM_FETCH_BYTES", "HBMCOMM_FETCH_IDLE_BYTES")
+FETCHES = tuple(f"HBMCOMM_{name}_BYTES" for name in ("FETCH", "FETCH_IDLE", "PUSH"))
 NO_FETCH = "process_vm_readv is not possible here: {}"
 
 

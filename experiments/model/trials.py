@@ -135,6 +135,7 @@ _CROSSOVERS = {
     "HBMCOMM_FETCH_IDLE_BYTES": _Crossover(
         FROM, ("bcast", "gather"), (1, NEVER), 4 * KIB, 16 * MIB
     ),
+    "HBMCOMM_PUSH_BYTES": _Crossover(FROM, ("bcast", "gather"), (1, NEVER), 4 * KIB, 16 * MIB),
     "HBMCOMM_BY_NODE_BYTES": _Crossover(FROM, ("reduce", "allreduce"), (0, NEVER), KIB, 2 * MIB),
     "HBMCOMM_STREAM_BYTES": _Crossover(
         UP_TO, ("bcast", "allreduce"), (0, NEVER), 8 * MIB, 64 * MIB
@@ -145,8 +146,12 @@ _PRIVATE_ABOVE = {
     "HBMCOMM_SHORT_BYTES": "HBMCOMM_EAGER_BYTES",
     "HBMCOMM_FETCH_BYTES": "HBMCOMM_SHORT_BYTES",
     "HBMCOMM_FETCH_IDLE_BYTES": "HBMCOMM_SHORT_BYTES",
+    "HBMCOMM_PUSH_BYTES": "HBMCOMM_SHORT_BYTES",
 }
 """Thresholds that count for ordinary NumPy arrays; up to the other one these go a third way."""
+
+
+_OF_ONE_GROUP = ("HBMCOMM_FETCH_IDLE_BYTES", "HBMCOMM_PUSH_BYTES")
 
 
 def _scale(variable: str, operation: str, ranks: int) -> int:
@@ -195,14 +200,17 @@ def _crossover(threshold: Threshold, now: Mapping[str, int], place: Place) -> Tr
     variable = threshold.variable
     if variable == "HBMCOMM_BY_NODE_BYTES" and place.nodes == 1:
         return _left_out(threshold, ONE_NODE)
-    if variable == "HBMCOMM_FETCH_IDLE_BYTES" and not _is_one_group(now, place):
+    if variable in _OF_ONE_GROUP and not _is_one_group(now, place):
         return _left_out(threshold, NOBODY_IDLES)
     rule, above = _CROSSOVERS[variable], _PRIVATE_ABOVE.get(variable)
     first = max(rule.first, now[above] + 1) if above else rule.first
+    last = rule.last
+    if variable == "HBMCOMM_FETCH_IDLE_BYTES":  # from there on senders write, and nobody fetches
+        last = min(last, now.get("HBMCOMM_PUSH_BYTES", NEVER) - 1)
     cells = tuple(
         Cell(operation, _per_rank(at, _scale(variable, operation, place.ranks), rule.way), at)
         for operation in rule.operations
-        for at in _around(threshold.value, first, rule.last)
+        for at in _around(threshold.value, first, last)
     )
     if not cells:
         return _left_out(threshold, NOT_APART)

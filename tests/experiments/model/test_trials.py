@@ -94,6 +94,14 @@ def test_what_is_never_done_is_tried_with_the_longest_messages() -> None:
     assert {cell.operation for cell in trial.cells} == {"bcast", "gather"}
 
 
+def test_what_senders_write_nobody_fetches() -> None:
+    planned, left_out = plan(FLAT, SHORT_BYTES=32 * KIB, PUSH_BYTES=64 * KIB)
+    assert sizes(planned["PUSH_BYTES"]) == [2**power * KIB for power in range(6, 10)]
+    assert planned["PUSH_BYTES"].private and planned["PUSH_BYTES"].way == FROM
+    assert left_out["FETCH_IDLE_BYTES"] == tune.NOT_APART
+    assert plan(Place(16, nodes=2, caches=4), PUSH_BYTES=64 * KIB)[1]["PUSH_BYTES"]
+
+
 def test_two_ranks_on_one_node_say_nothing_of_groups_nodes_and_times() -> None:
     assert plan(FLAT)[1] == {
         "PIECE_BYTES": tune.NOBODY_PASSES_ON,
