@@ -127,25 +127,23 @@ static int join(const hbm_comm *c, const hbm_shape *shape, const side *sent, con
                                        ? &parts[c->size + c->rank] : NULL;
     const side *own = shape->receives_each && !shape->sends_each && sent->array ? sent
                       : received->array ? received : sent;
+    const hbm_part *block = own == sent ? own_sent : own_received; /* this rank's own */
+    uint64_t size = hbm_dtype_size(own->dtype);
     call->send = sent->address;
     call->recv = received->address;
     call->dtype = (uint8_t)own->dtype;
-    call->count = own->entries;
+    call->count = block ? block->bytes / size : own->entries;
     if (own_sent)
         call->send_parts = parts;
     if (own_received)
         call->recv_parts = parts + c->size;
     if (sent->array && received->array) {
-        uint64_t size = hbm_dtype_size(own->dtype);
         uint64_t given = own_sent ? own_sent->bytes : sent->entries * size;
         uint64_t taken = own_received ? own_received->bytes : received->entries * size;
         return sent->dtype == received->dtype && given == taken;
     }
-    const hbm_part *block = own_sent ? own_sent : own_received;
-    if (block && own == (own_sent ? sent : received)) { /* in place, at the root or on every rank */
-        call->count = block->bytes / hbm_dtype_size(own->dtype);
-        *(own_sent ? &call->recv : &call->send) = own->address + block->offset;
-    }
+    if (block) /* in place, at the root or on every rank */
+        *(own == sent ? &call->recv : &call->send) = own->address + block->offset;
     return 1;
 }
 

@@ -86,6 +86,18 @@ def every_spelling_is_read_in_c_and_gives_the_results_of_mpi4py() -> None:
 
 
 @promise
+def a_rank_alone_takes_no_more_than_its_block() -> None:
+    alone = Communicator(MPI.COMM_SELF, "regular", "direct")
+    for seed, spell in enumerate(SPELLINGS):
+        received = np.full(9, 7, "i4")
+        sent_at, received_at = ([3], [seed + 1], 9), ([3], [2], 9)
+        sent = np.arange(9, dtype="i4")
+        alone.Alltoallv(spell(sent, sent_at, MPI.INT), spell(received, received_at, MPI.INT))
+        assert received.tolist() == [7, 7, *range(seed + 1, seed + 4), 7, 7, 7, 7]
+    alone.Free()
+
+
+@promise
 def a_request_keeps_what_its_call_needs() -> None:
     def refuse(self: Direct, status: int, name: str, *_: object) -> None:
         raise AssertionError(f"{name} went through Python, for status {status}")
