@@ -100,6 +100,7 @@ _set_destructor = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_voi
     ("PyCapsule_SetDestructor", ctypes.pythonapi)
 )
 _keep = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
+_keep(_CAPSULE_NAME)  # for ever: arrays outlive this module when a process ends
 
 
 def capsule(handler: int, end: int | None = None, owner: object = None) -> Any:

@@ -122,3 +122,17 @@ def test_no_hbm_and_no_such_kind_fail_before_anything_changes() -> None:
     with pytest.raises(ValueError, match="unknown kind"), hbmcomm.numpy_memory("fast"):
         pass
     assert np._core.multiarray.get_handler_name() == before
+
+
+def test_an_array_outlives_the_module_as_at_the_end_of_a_process(python) -> None:
+    result = python("""
+import numpy as np, hbmcomm
+from hbmcomm.memory import numpy_memory
+with hbmcomm.numpy_memory("regular"):
+    x = np.ones(100_000)
+vars(numpy_memory).clear()
+others = [bytes([1 + each % 250]) * 11 for each in range(10_000)]  # in the place of what was freed
+del x
+print("freed")
+""")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "freed\n", "")
