@@ -54,6 +54,14 @@ static int push(hbm_operation *o)
     return HBM_OK;
 }
 
+/* Bytes up to which a leaf waits for nobody. Where lengths differ a message that has room in a slot is
+   never pushed: calls of Python objects rely on that. */
+static uint64_t unpushed(const hbm_operation *o)
+{
+    int waits = o->call.operation == HBM_GATHER || o->sends_from_arena;
+    return waits ? o->comm->tuning.eager_bytes : o->comm->tuning.short_bytes;
+}
+
 static int offer(hbm_operation *o)
 {
     const hbm_comm *c = o->comm;
@@ -62,8 +70,7 @@ static int offer(hbm_operation *o)
         hbm_post(o, o->call.recv_parts, (uint64_t)c->size * sizeof(hbm_part), hbm_reception(o));
     else if (operation == HBM_GATHER && at_root && o->block > c->tuning.eager_bytes)
         hbm_post(o, NULL, 0, hbm_reception(o));
-    else if ((operation == HBM_GATHER || operation == HBM_GATHERV) && !at_root
-             && part_for(o, o->call.root).bytes > c->tuning.eager_bytes)
+    else if (is_to_root(o) && !at_root && part_for(o, o->call.root).bytes > unpushed(o))
         return push(o);
     return is_sender(o, c->rank) ? hbm_post_offer(o) : HBM_OK;
 }
