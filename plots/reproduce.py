@@ -119,7 +119,7 @@ def _command(header: Mapping[str, Any]) -> str:
         "ops": factors["operations"],
         "sizes": factors["sizes"],
         "forms": factors["forms"],
-        "peers": [*launches["mpis"], *(each for each in factors["transports"] if each in NO_MPI)],
+        "peers": [*launches["mpis"], *(name for name in factors["transports"] if name in NO_MPI)],
         "ranks": launches["ranks"],
         "blocks": [launches["blocks"]],
     }

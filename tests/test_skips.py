@@ -80,10 +80,10 @@ def written(text: str) -> Iterator[str]:
     """The reasons of skips that a file of tests gives as plain strings."""
     for call in ast.walk(ast.parse(text)):
         if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("skip", "skipif")):
-            reasons = [each.value for each in call.keywords if each.arg == "reason"]
+            reasons = [word.value for word in call.keywords if word.arg == "reason"]
             if ast.unparse(call.func) == "pytest.skip":
                 reasons += call.args[:1]
-            yield from (each.value for each in reasons if isinstance(each, ast.Constant))
+            yield from (text.value for text in reasons if isinstance(text, ast.Constant))
 
 
 def test_reasons_that_tests_give_are_listed_for_the_folder_where_they_are() -> None:
@@ -94,4 +94,4 @@ def test_reasons_that_tests_give_are_listed_for_the_folder_where_they_are() -> N
         for reason in written(path.read_text())
     ]
     assert len(places) > 20
-    assert [each for each in places if not skips.is_listed(*each)] == []
+    assert [place for place in places if not skips.is_listed(*place)] == []

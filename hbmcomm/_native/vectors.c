@@ -117,8 +117,8 @@ static int read_side(PyObject *spec, int writable, int ranks, hbm_part *parts, s
     return 1;
 }
 
-/* Sets a call from both sides. `is_shared`: where one of them is MPI.IN_PLACE, this rank's block is
-   in the other. */
+/* Sets a call from both sides. A side without an array is MPI.IN_PLACE, and this rank's block is then
+   in the other one, or this rank has no such side. */
 static int join(const hbm_comm *c, const hbm_shape *shape, const side *sent, const side *received,
                 const hbm_part *parts, hbm_call *call)
 {
@@ -155,7 +155,7 @@ int hbm_read_vectors(const hbm_comm *c, int operation, PyObject *send, PyObject 
     int at_root = root == c->rank, both = shape->sends_each && shape->receives_each;
     int reads = at_root || !shape->from_root, writes = at_root || !shape->to_root;
     *call = (hbm_call){.operation = (uint8_t)operation, .root = root};
-    if (root < 0 || root >= c->size)
+    if (root < 0 || root >= c->size || c->size > MAX_RANKS) /* hosts together may have more */
         return 0;
     int shares = reads && writes && !both;
     int reads_array = reads && !(shares && shape->receives_each && hbm_is_in_place((uintptr_t)send));

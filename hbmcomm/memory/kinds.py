@@ -174,12 +174,12 @@ def _chosen(
 ) -> Kind:
     """What choose() finds, remembered: a program makes many arrays of one kind."""
     key = kind, id(topology), cpus, allowed, nodes
-    found = _choices.get(key)
-    if found is None:
+    choice = _choices.get(key)
+    if choice is None:
         if len(_choices) >= MOST_CHOICES:  # threads of a program may run on many sets of CPUs
             _choices.clear()
-        found = _choices[key] = topology, choose(kind, topology, cpus, allowed, nodes)
-    return found[1]
+        choice = _choices[key] = topology, choose(kind, topology, cpus, allowed, nodes)
+    return choice[1]
 
 
 def default_kind() -> str:

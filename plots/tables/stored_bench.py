@@ -142,15 +142,15 @@ def ratios(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
 def objects(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Head and rows: calls that take and give objects, mpi4py's over this library's, by MPI."""
     times = _times(summary)
-    flavours = [each for each in MPIS if any(key[1] == each for key in times)]
+    flavours = [flavour for flavour in MPIS if any(key[1] == flavour for key in times)]
     cells = [key[2:] for key in times if key[:2] == (OBJECTS, flavours[0])]
     head = ["call", "message", f"hbmcomm over {mpi_name(flavours[0])}"]
-    head += [f"mpi4py / hbmcomm, {mpi_name(each)}" for each in flavours]
+    head += [f"mpi4py / hbmcomm, {mpi_name(flavour)}" for flavour in flavours]
 
     def ratio(flavour: str, operation: str, size: int) -> str:
-        theirs, ours = (times[each, flavour, operation, size] for each in (PICKLE, OBJECTS))
-        each = np.array(theirs) / np.array(ours)  # of one launch: they took turns there
-        middle, low, high = median_ratio(each)
+        theirs = np.array(times[PICKLE, flavour, operation, size])
+        ours = np.array(times[OBJECTS, flavour, operation, size])
+        middle, low, high = median_ratio(theirs / ours)  # in one launch they took turns
         interval = interval_text(low, high)
         return ratio_text(middle) + f" ({interval})" * (interval != NOTHING)
 
@@ -169,7 +169,7 @@ def objects(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
 def spellings(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Head and rows: what a call takes in each way to write it, over the first MPI of the bench."""
     times = _times(summary)
-    flavour = next(each for each in MPIS if any(key[1] == each for key in times))
+    flavour = next(mpi for mpi in MPIS if any(key[1] == mpi for key in times))
     cells = {key[2:] for key in times if key[:2] == (OBJECTS, flavour)}
     head = ["operation", "message", "mpi4py, objects", "hbmcomm, objects"]
     head += ["mpi4py, arrays", "hbmcomm, arrays"]

@@ -79,10 +79,10 @@ def every_spelling_is_read_in_c_and_gives_the_results_of_mpi4py() -> None:
     for seed in range(60):
         spell, dtype = SPELLINGS[seed % len(SPELLINGS)], list(TYPES)[seed % len(TYPES)]
         with mock.patch.object(Direct, "_again", refuse):
-            found = call_each(direct, np.random.default_rng(seed), dtype, spell)
-        expected = call_each(WORLD, np.random.default_rng(seed), dtype, spell)
-        for ours, theirs in zip(found, expected, strict=True):
-            assert np.array_equal(ours, theirs), f"{dtype}, seed {seed}"
+            ours = call_each(direct, np.random.default_rng(seed), dtype, spell)
+        theirs = call_each(WORLD, np.random.default_rng(seed), dtype, spell)
+        for one, other in zip(ours, theirs, strict=True):
+            assert np.array_equal(one, other), f"{dtype}, seed {seed}"
 
 
 @promise
@@ -120,11 +120,11 @@ def a_request_keeps_what_its_call_needs() -> None:
 @promise
 def without_counts_a_buffer_is_divided_evenly() -> None:
     for more in (0, 1):  # of entries that no rank has
-        found, expected = (np.zeros(5 * RANKS + more, "i4") for _ in range(2))
+        ours, theirs = (np.zeros(5 * RANKS + more, "i4") for _ in range(2))
         own = filled(5 + (more and not RANK), "i4")
-        for each, into in ((direct, found), (WORLD, expected)):
-            each.Allgatherv(own, into)
-        assert np.array_equal(found, expected)
+        for comm, into in ((direct, ours), (WORLD, theirs)):
+            comm.Allgatherv(own, into)
+        assert np.array_equal(ours, theirs)
 
 
 @promise
