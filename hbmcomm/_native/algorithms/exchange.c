@@ -59,7 +59,7 @@ static int push(hbm_operation *o)
 static uint64_t unpushed(const hbm_operation *o)
 {
     int waits = o->call.operation == HBM_GATHER || o->sends_from_arena;
-    return waits ? o->comm->tuning.eager_bytes : o->comm->tuning.short_bytes;
+    return waits ? eager_bytes(o) : short_bytes(o);
 }
 
 static int offer(hbm_operation *o)
@@ -68,7 +68,7 @@ static int offer(hbm_operation *o)
     int operation = o->call.operation, at_root = c->rank == o->call.root;
     if (operation == HBM_GATHERV && at_root)
         hbm_post(o, o->call.recv_parts, (uint64_t)c->size * sizeof(hbm_part), hbm_reception(o));
-    else if (operation == HBM_GATHER && at_root && o->block > c->tuning.eager_bytes)
+    else if (operation == HBM_GATHER && at_root && o->block > eager_bytes(o))
         hbm_post(o, NULL, 0, hbm_reception(o));
     else if (is_to_root(o) && !at_root && part_for(o, o->call.root).bytes > unpushed(o))
         return push(o);

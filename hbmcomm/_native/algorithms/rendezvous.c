@@ -44,7 +44,7 @@ static uint64_t least_to_fetch(const hbm_operation *o)
 uint32_t hbm_choose_offer(hbm_operation *o, uint64_t bytes)
 {
     const hbm_comm *c = o->comm;
-    if (bytes <= (o->sends_from_arena ? c->tuning.eager_bytes : c->tuning.short_bytes))
+    if (bytes <= (o->sends_from_arena ? eager_bytes(o) : short_bytes(o)))
         return IN_SLOT;
     if (o->sends_from_arena)
         return IN_ARENA;

@@ -130,6 +130,25 @@ static inline uint64_t shared_room_of(int ranks)
 /* Drops one reference to a communicator; the last one frees it. */
 void hbm_release(hbm_comm *c);
 
+/* The thresholds of an operation. Calls of Python objects send blocks that wait for nobody, whatever
+   a user has set for arrays. */
+#define LEAST_OF_OBJECTS 2048
+
+static inline uint64_t of_objects(const hbm_operation *o, uint64_t bytes)
+{
+    return o->call.reduction >= HBM_OBJECTS && bytes < LEAST_OF_OBJECTS ? LEAST_OF_OBJECTS : bytes;
+}
+
+static inline uint64_t eager_bytes(const hbm_operation *o)
+{
+    return of_objects(o, o->comm->tuning.eager_bytes);
+}
+
+static inline uint64_t short_bytes(const hbm_operation *o)
+{
+    return of_objects(o, o->comm->tuning.short_bytes);
+}
+
 static inline uint64_t at_step(const hbm_operation *o, uint64_t step)
 {
     return o->sequence << STEP_BITS | step;

@@ -250,7 +250,7 @@ static uint64_t footprint(const hbm_operation *o)
     }
 }
 
-static int is_eager(const hbm_operation *o) { return o->block <= o->comm->tuning.eager_bytes; }
+static int is_eager(const hbm_operation *o) { return o->block <= eager_bytes(o); }
 
 /* Whether each rank reduces whole messages: those of all ranks, or of all below it in the tree. */
 static int reduces_whole(const hbm_operation *o)

@@ -1,12 +1,14 @@
 """Rank program: lower-case calls give what mpi4py's own give, and their errors hold nobody up."""
 
 import contextlib
+import os
 import pickle
 import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from mpi4py import MPI
@@ -98,6 +100,27 @@ def reductions_go_in_the_order_of_ranks(transport: str) -> None:
             assert comm.exscan(own, op) == (list(range(RANK)) or None)
         assert comm.allreduce((RANK, "value"), MPI.MAX) == (RANKS - 1, "value")
         assert (comm.allreduce(np.full(50_000, RANK)) == sum(range(RANKS))).all()
+
+
+@promise("direct")
+def short_objects_wait_for_nobody_whatever_thresholds_are_set(transport: str) -> None:
+    thresholds = {"HBMCOMM_EAGER_BYTES": "0", "HBMCOMM_SHORT_BYTES": "0"}
+    with mock.patch.dict(os.environ, thresholds):
+        comm = opened(transport)
+    for call, is_first in (
+        (lambda: comm.bcast("short", 0), RANK == 0),
+        (lambda: comm.scatter(["short"] * RANKS if RANK == 0 else None, 0), RANK == 0),
+        (lambda: comm.gather("short", 0), RANK != 0),
+    ):
+        peers = range(1, RANKS) if RANK == 0 else [0]
+        if not is_first:
+            for peer in peers:
+                WORLD.recv(source=peer)
+        call()
+        if is_first:
+            for peer in peers:
+                WORLD.send(None, peer)
+    comm.Free()
 
 
 @promise(*TRANSPORTS)
