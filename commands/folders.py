@@ -7,11 +7,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from experiments.model.errors import ExperimentsError
+from experiments.results import program_runs
 from experiments.results.store import ResultsError
 from experiments.results.unarchive import opened
 
 RESULTS = Path("results")
 FIGURES = Path("figures")
+HEADERS = ("campaign.json", program_runs.NAME)
+"""The file that makes a folder one of results."""
 
 
 def new_results(name: str, out: str) -> Path:
@@ -34,7 +37,8 @@ def newest() -> Path:
     Raises:
         ResultsError: there is none.
     """
-    found = sorted(RESULTS.glob("*/campaign.json"), key=lambda path: path.stat().st_mtime)
+    headers = [path for name in HEADERS for path in RESULTS.glob(f"*/{name}")]
+    found = sorted(headers, key=lambda path: path.stat().st_mtime)
     if not found:
         raise ResultsError(
             f"there is no campaign in {RESULTS}/; measure one: ./inv run, or name one with "

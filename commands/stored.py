@@ -6,12 +6,14 @@ second, which the other tasks need not pay.
 
 from pathlib import Path
 
+from commands import programs
 from commands.flags import check_choice
 from commands.folders import FIGURES, new_figures, newest, stored, writable_file
 from experiments.console.output import print_text
 from experiments.console.stages import Stages
 from experiments.model.errors import ExperimentsError
 from experiments.results import archive as archives
+from experiments.results.program_runs import is_program
 from experiments.results.unarchive import opened
 
 FORMATS = "pdf,svg,png"
@@ -68,7 +70,8 @@ def report(results: str | None, out: str) -> None:
     with stored(results) as folder:
         target = writable_file("out", place(Path(out) if out else FIGURES / folder.name))
         with Stages().stage("report"):
-            page = write_report(folder, target)
+            written = programs.report if is_program(folder) else write_report
+            page = written(folder, target)
     print_text(page)
 
 

@@ -2,7 +2,7 @@
 
 from invoke.context import Context
 
-from commands import campaigns
+from commands import campaigns, programs
 from commands.exits import command
 from experiments.model.environment import ENVIRONMENTS
 
@@ -37,6 +37,13 @@ from experiments.model.environment import ENVIRONMENTS
         "launcher": "with --env slurm: srun or mpiexec (default: the site's)",
         "time": "with --env slurm: limit of the job (default: the site's, or from the forecast)",
         "python": "an environment of the site, with its MPI, for arms without a container",
+        "program": "your own program, in quotes: what a container costs it (see Examples)",
+        "host_program": "with --program: the same program on this machine, where its words differ",
+        "image": "with --program: the image that holds it",
+        "options": "with --program: more words for docker run, in quotes: '--cpus 1'",
+        "workdir": "with --program: a folder; each run works in a fresh copy of it",
+        "metric": "with --program: a regular expression; its group is the program's own figure",
+        "seconds": "with --program: measure so much of each run and end it by SIGTERM",
     }
 )
 def run(
@@ -64,6 +71,13 @@ def run(
     launcher: str = "",
     time: str = "",
     python: str = "",
+    program: str = "",
+    host_program: str = "",
+    image: str = "",
+    options: str = "",
+    workdir: str = "",
+    metric: str = "",
+    seconds: str = "",
 ) -> None:
     """A campaign: randomised, paired blocks of launches into a results folder.
 
@@ -71,6 +85,9 @@ def run(
 
     With --env slurm it runs over the nodes of one allocation: of this process, or of a job that is
     submitted and followed to its end. --dry-run then prints the job's script.
+
+    With --program it measures your own program, on this machine and in its image, both alive and
+    one at work at a time, and says what the container costs it and why.
 
     Examples:  ./inv run --list
                ./inv run --experiment docker --ranks 2,4 --blocks 10
@@ -80,14 +97,23 @@ def run(
                ./inv run --env slurm,slurm-charliecloud --nodes 2 --ranks 8 --mpi all
                ./inv run --env hosts:4x100mbit --ranks 8
                ./inv run --resume --out results/docker-20260102-030405
+               ./inv run --program 'python train.py' --image my/app:1.2 --ranks 2
+               ./inv run --program 'mpiexec -n 2 ./a.out' --image my/app:1.2 --profiles all
     """
     flags = {"experiment": experiment, "site": site, "blocks": blocks, "profiles": profiles}
     flags |= {"layouts": layouts, "ranks": ranks, "sizes": sizes, "env": env, "mpi": mpi}
     flags |= {"external": external, "launcher": launcher, "nodes": nodes, "base": base}
     flags |= {"seed": seed, "python": python, "ops": ops, "kinds": kinds}
-    choices = campaigns.Choices(flags, emulate_hbw)
+    choices = campaigns.Choices(dict(flags), emulate_hbw)
+    of_program = {"program": program, "host_program": host_program, "image": image}
+    of_program |= {"options": options, "workdir": workdir, "metric": metric, "seconds": seconds}
+    shared = {name: flags.pop(name) if name != "out" else out for name in programs.SHARED}
     if list:
         campaigns.list_experiments()
+    elif any(of_program.values()):
+        programs.start(of_program | shared, flags | {"time": time}, dry_run, resume)
+    elif resume and programs.is_resumed(out):
+        programs.resume(out)
     elif resume:
         campaigns.resume(out, choices, dry_run, time)
     else:

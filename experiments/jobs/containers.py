@@ -63,7 +63,7 @@ def waiting(job: Job, client: docker.DockerClient) -> Iterator[Process]:
             joined = container.attrs["NetworkSettings"]["Networks"]
             places[f"address{number}"] = joined[job.network]["IPAddress"]
         process = job.process_at(places)
-        yield Process(process.argv, {**process.environment, **_address(client)})
+        yield Process(process.argv, {**process.environment, **address(client)})
 
 
 @contextlib.contextmanager
@@ -114,7 +114,7 @@ def _interface(address: str) -> str:
     )
 
 
-def _address(client: docker.DockerClient) -> dict[str, str]:
+def address(client: docker.DockerClient) -> dict[str, str]:
     """The engine's address as a variable for launchers of ranks; the driver's own by default."""
     path = getattr(client.api.get_adapter(client.api.base_url), "socket_path", None)
     return {"DOCKER_HOST": f"unix://{path}"} if path else {}

@@ -17,18 +17,29 @@ FILES = {
 }
 
 
-def limits(procfs: Path = Path("/proc")) -> dict[str, str]:
+def limits(procfs: Path = Path("/proc"), process: str = "self") -> dict[str, str]:
     """The names of FILES: lists as the kernel writes them, and "QUOTA PERIOD" in microseconds.
 
     A quota of "max" or "-1" is none. "not found" where the controller is not mounted, as in a
     container without its view, or does not limit the group at all.
+
+    Args:
+        process: whose limits, by its PID here; this one's are the default.
     """
-    groups = read(procfs / "self/cgroup")
+    groups = read(procfs / process / "cgroup")
     mounts = read(procfs / "self/mountinfo")
     return {
         name: _limit(groups, mounts, controller, second, first)
         for name, (controller, second, first) in FILES.items()
     }
+
+
+def quota(process: str = "self") -> float:
+    """CPUs' worth of time that a process's cgroup may use; 0.0 where that is not limited."""
+    words = limits(process=process)["cpu_quota"].split()
+    if len(words) != 2 or not all(re.fullmatch(r"\d+", word) for word in words):
+        return 0.0
+    return int(words[0]) / max(int(words[1]), 1)
 
 
 def _limit(

@@ -42,11 +42,20 @@ def mapped(flavour: str, prefix: Path, place: Path) -> tuple[Path, ...]:
     files = tuple(Path(line) for line in shown.stdout.splitlines() if line.startswith("/"))
     if shown.returncode or not files:
         raise NotCopied(f"no rank of {flavour} says which files it maps: {_last(shown)}")
+    try_copies(files, place, (program[0], "-P", "-c", ""))
+    return files
+
+
+def try_copies(files: Sequence[Path], place: Path, program: tuple[str, ...]) -> None:
+    """Run a program that maps some of the files, with copies of all of them.
+
+    Raises:
+        NotCopied: as mapped() does.
+    """
     with scratch.folder(place, ".copies-") as folder:
-        tried = _run(over_copies(Process((program[0], "-P", "-c", "")), copied(files, folder)))
+        tried = _run(over_copies(Process(program), copied(files, folder)))
     if tried.returncode:
         raise NotCopied(f"no program runs from copies in {place}: {_last(tried)}")
-    return files
 
 
 def copied(files: Sequence[Path], folder: Path) -> Path:

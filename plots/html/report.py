@@ -77,7 +77,7 @@ def page(campaign: Campaign) -> str:
     header, launches = campaign.header, campaign.launches
     arms = sorted({launch.launch.arm for launch in launches}, key=arm_key)
     apart, common = by_arm(launches)
-    return _template().render(
+    return template("report.html.j2").render(
         campaign=campaign.name,
         title=campaign.experiment.title,
         question=campaign.experiment.question,
@@ -128,7 +128,8 @@ def evidence(
     return placed, left
 
 
-def _template() -> Template:
+def template(name: str) -> Template:
+    """A page's template."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -137,7 +138,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters["inline"] = lambda drawing: Markup(inline(drawing))
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
 def asleep(launches: Iterable[Result]) -> str:

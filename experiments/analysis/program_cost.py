@@ -1,0 +1,282 @@
+"""What a container costs a user's program, and why: from the stored runs alone.
+
+A ratio is a block's time in one environment over that of the reference in the same block; its
+interval is of the median over blocks. A cause is a difference between environments that is known to
+cost time, not one that was shown to: what shows it is the run with its remedy.
+"""
+
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from experiments.analysis.statistics import Interval, median_ratio
+from experiments.environments.profiles import shared_memory
+from experiments.model.program import BAND_NAMES, CallCount, Timed
+from experiments.model.quantities import bytes_text
+from experiments.results.program_runs import ArmRun, Habitat, ProgramRuns
+
+LIBRARIES = {"BLAS": "work", "Python": "work", "C library": "work", "MPI": "MPI"}
+"""What of a program another one of these can slow down."""
+MOST_CALLS = 3  # that are named as slower
+NOTABLE = 0.005  # of the time: a call that takes less of it is not named
+
+
+@dataclass(frozen=True)
+class CallCost:
+    """Calls of one function and one range of sizes in one environment.
+
+    Attributes:
+        name: "Allreduce, up to 4 KiB".
+        share: of the time, by the mean over ranks.
+        ratio: seconds a call over those in the reference.
+        calls: in a run, of all ranks.
+    """
+
+    name: str
+    share: float
+    ratio: Interval
+    calls: int
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A difference between an environment and the reference that can cost time.
+
+    Attributes:
+        part: "MPI" or "work": what of the program it can slow down; "" for both.
+    """
+
+    text: str
+    remedy: str
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class ArmCost:
+    """What one environment costs.
+
+    Attributes:
+        ratio: its time over the reference's; where a window is measured, MPI's calls or the
+            program's own figure in the same time, so that above 1 is slower as well.
+        metric: the program's own figure over that in the reference.
+        seconds, started, readied: medians; `mpi` of them the time in calls of MPI.
+        slower: calls that take longer, those first that add most.
+    """
+
+    arm: str
+    ratio: Interval
+    seconds: float
+    mpi: float
+    started: float
+    readied: float
+    metric: Interval | None
+    slower: tuple[CallCost, ...]
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True)
+class ProgramCost:
+    """The answer of a campaign.
+
+    Attributes:
+        costs: of each environment, the reference first.
+        twin: the ratio of the reference's A/A pair; None without one.
+        blocks: that have all environments; in_turns: those of them that took turns.
+        window: seconds that were measured of each run; 0.0: to the end.
+    """
+
+    costs: tuple[ArmCost, ...]
+    twin: Interval | None
+    blocks: int
+    in_turns: int
+    timed: Timed
+    window: float
+
+    @property
+    def floor(self) -> float:
+        """What equals may differ by; NaN without an A/A pair or with too few blocks."""
+        if self.twin is None:
+            return float("nan")
+        return max(self.twin.high - 1, 1 - self.twin.low)
+
+
+def cost_of(runs: ProgramRuns) -> ProgramCost:
+    """What each environment of a campaign costs over the first one."""
+    habitats, request = runs.habitats, runs.header.request
+    reference, again = (arm.name for arm in request.arms[:2])
+    by_arm: dict[str, dict[int, ArmRun]] = {}
+    for block in runs.blocks:
+        for run in block.runs:
+            by_arm.setdefault(run.arm, {})[block.number] = run
+    ranks = max((each.ranks for each in habitats.values()), default=0) or 1
+    usual = by_arm.get(reference, {})
+    costs = [
+        _cost(arm, own, usual, habitats, reference, ranks, request.seconds)
+        for arm, own in by_arm.items()
+        if arm != again
+    ]
+    costs.sort(key=lambda cost: [each.name for each in request.arms].index(cost.arm))
+    twin = None
+    if again in by_arm:
+        twin = _paired(by_arm[again], usual, lambda run: _time(run, request.seconds))
+    whole = [block for block in runs.blocks if not block.lost]
+    return ProgramCost(
+        tuple(costs),
+        twin,
+        len(whole),
+        sum(block.in_turns for block in whole),
+        Timed(next(iter(habitats.values())).timed),
+        request.seconds,
+    )
+
+
+def _cost(
+    arm: str,
+    own: dict[int, ArmRun],
+    usual: dict[int, ArmRun],
+    habitats: dict[str, Habitat],
+    reference: str,
+    ranks: int,
+    window: float,
+) -> ArmCost:
+    def median(of: Callable[[ArmRun], float]) -> float:
+        return statistics.median(map(of, own.values()))
+
+    metric = None
+    if all(run.metric for run in (*own.values(), *usual.values())):
+        metric = _paired(own, usual, lambda run: run.metric or 0.0)
+    here, there = habitats.get(arm), habitats[reference]
+    return ArmCost(
+        arm,
+        _paired(own, usual, lambda run: _time(run, window)),
+        median(lambda run: run.seconds),
+        median(lambda run: _in_mpi(run.calls.values()) / ranks),
+        median(lambda run: run.started),
+        median(lambda run: run.readied),
+        metric,
+        tuple(_slower(own, usual, ranks)) if arm != reference else (),
+        tuple(causes(here, there, ranks)) if here and arm != reference else (),
+    )
+
+
+def _time(run: ArmRun, window: float) -> float:
+    """What is compared: seconds, or in a window the seconds for the same progress."""
+    if not window:
+        return run.seconds
+    progress = run.metric or sum(sum(count.calls) for count in run.calls.values())
+    return run.seconds / progress if progress else float("nan")
+
+
+def _paired(
+    own: dict[int, ArmRun], usual: dict[int, ArmRun], of: Callable[[ArmRun], float]
+) -> Interval:
+    """The ratio over the blocks that have both."""
+    pairs = [(of(own[number]), of(usual[number])) for number in own if number in usual]
+    return median_ratio([above / below for above, below in pairs if above > 0 and below > 0])
+
+
+def _in_mpi(counts: Iterable[CallCount]) -> float:
+    """Seconds of all ranks."""
+    return sum(sum(count.nanoseconds) for count in counts) / 1e9
+
+
+def _slower(own: dict[int, ArmRun], usual: dict[int, ArmRun], ranks: int) -> list[CallCost]:
+    """The calls that take longer than in the reference, as their intervals say."""
+    found: list[tuple[float, CallCost]] = []
+    names = sorted({name for run in own.values() for name in run.calls})
+    for name in names:
+        for band, size in enumerate(BAND_NAMES):
+            both = [
+                (own[number], usual[number])
+                for number in own
+                if number in usual and _spent(own[number], name, band)
+                if _spent(usual[number], name, band)
+            ]
+            if not both:
+                continue
+            ratio = median_ratio([_each(a, name, band) / _each(b, name, band) for a, b in both])
+            seconds = statistics.median(_spent(a, name, band) for a, _ in both) / ranks
+            more = statistics.median(
+                (_spent(a, name, band) - _spent(b, name, band)) / ranks for a, b in both
+            )
+            whole = statistics.median(a.seconds for a, _ in both)
+            share = seconds / whole if whole else 0.0
+            if ratio.low > 1 and share > NOTABLE:
+                label = f"{name}, {size}" if size else name
+                calls = round(statistics.median(_calls(a, name, band) for a, _ in both))
+                found.append((more, CallCost(label, share, ratio, calls)))
+    found.sort(key=lambda each: -each[0])
+    return [cost for _, cost in found[:MOST_CALLS]]
+
+
+def _calls(run: ArmRun, name: str, band: int) -> int:
+    count = run.calls.get(name)
+    return count.calls[band] if count else 0
+
+
+def _spent(run: ArmRun, name: str, band: int) -> float:
+    count = run.calls.get(name)
+    return count.nanoseconds[band] / 1e9 if count else 0.0
+
+
+def _each(run: ArmRun, name: str, band: int) -> float:
+    return _spent(run, name, band) / max(_calls(run, name, band), 1)
+
+
+def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
+    """The differences between an environment and the reference that can cost time."""
+    found: list[Cause] = []
+    own, usual = here.allows, there.allows
+    if own.get("reading") and not usual.get("reading", 1):
+        found.append(
+            Cause(
+                "its ranks may not read each other's memory (process_vm_readv is refused), so an "
+                "MPI copies long messages twice",
+                "--profiles tuned, or --options '--cap-add SYS_PTRACE'",
+                "MPI",
+            )
+        )
+    needed = shared_memory(ranks)
+    if ranks > 1 and own.get("shm", needed) < min(needed, usual.get("shm", needed)):
+        found.append(
+            Cause(
+                f"its /dev/shm has {bytes_text(own['shm'])}, and MPIs want about "
+                f"{bytes_text(needed)} for {ranks} ranks",
+                f"--profiles tuned, or --options '--shm-size {needed // 2**20}m'",
+                "MPI",
+            )
+        )
+    cpus = own.get("cpus", 0)
+    if here.quota and here.quota < min(there.quota or cpus, cpus):
+        found.append(
+            Cause(
+                f"its cgroup may use {here.quota:.3g} CPUs' worth of time, and it has {cpus} CPUs",
+                f"--options '--cpus {cpus}', or no limit",
+            )
+        )
+    if 0 < cpus < usual.get("cpus", 0):
+        found.append(
+            Cause(
+                f"it may use {cpus} CPUs, and {there.arm} {usual['cpus']}",
+                "no --cpuset-cpus, or one with all of them",
+            )
+        )
+    if own.get("placing") and not usual.get("placing", 1):
+        found.append(
+            Cause(
+                "it may not choose where its memory is (set_mempolicy is refused)",
+                "--options '--cap-add SYS_NICE', as for docker run",
+                "work",
+            )
+        )
+    for subject, part in LIBRARIES.items():
+        one, other = here.libraries.get(subject), there.libraries.get(subject)
+        if one and other and one != other:
+            found.append(
+                Cause(
+                    f"it has another {subject}: {one}, where {there.arm} has {other}",
+                    f"the same {subject} in the image",
+                    part,
+                )
+            )
+    return found

@@ -1,0 +1,365 @@
+"""What a container costs a user's program: from a request to a finished results folder.
+
+Each environment runs the program once by itself, which shows whether it runs there at all and what
+of it can be timed. Then come blocks: one run in each environment, all alive, one at work at a time.
+"""
+
+import contextlib
+import os
+import random
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from experiments.console.progress_bar import Display
+from experiments.console.stages import Stages
+from experiments.driver import program_place, watchdog
+from experiments.driver.program_place import Place
+from experiments.jobs.slices import Run, RunLost, Unstoppable
+from experiments.machine import cgroup, facts, loaded
+from experiments.model import plain_file
+from experiments.model.arms import HOST
+from experiments.model.errors import ExperimentsError
+from experiments.model.program import ProgramArm, ProgramRequest, Timed
+from experiments.processes import ownership
+from experiments.processes.files import last_lines
+from experiments.provision import image, reference_files
+from experiments.results import program_runs, store
+from experiments.results.program_runs import ArmRun, Habitat, ProgramBlock, ProgramHeader
+
+READY_PATIENCE = 300.0  # seconds until all ranks that an mpiexec of ours starts have left MPI_Init
+END_PATIENCE = 60.0  # seconds that a program may take behind what is timed
+SLICE, SHORTEST, SLICES = 0.1, 0.02, 30
+"""Seconds of a slice; of a short program's; and how many a program has at least, if it can."""
+MOST_MAPPED = 2 * 2**30  # bytes of files that the host maps code from, and each run copies
+TRUSTED = 2  # runs that an environment may lose in slices before these are taken to be the reason
+FIRST = "first"  # in the name of a first run's log
+LAST_LINES = 12  # of a log, in a message
+MOST_LOG = 16 * 2**20  # bytes of a log that are searched for the program's own figure
+
+
+def run(request: ProgramRequest, out: Path, stages: Stages, seed: int | None = None) -> list[str]:
+    """Measure a new campaign; why runs were lost, in lines.
+
+    Raises:
+        ExperimentsError: the program does not run where it must, or nothing is left to compare.
+    """
+    store.refuse_existing(out)
+    header = ProgramHeader(
+        request,
+        os.urandom(6).hex(),
+        random.SystemRandom().getrandbits(31) if seed is None else seed,
+        SLICE,
+        machine=facts.machine(),
+        git=image.revision(),
+        began=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    )
+    return _in_place(header, out, stages, begun=False)
+
+
+def resume(out: Path, stages: Stages) -> list[str]:
+    """Run the blocks that a campaign lacks, as it was begun."""
+    stored = program_runs.read_runs(out)
+    if len(stored.blocks) >= stored.header.request.blocks:
+        stages.say(f"the campaign in {out} is complete; read it: ./inv report --results {out}")
+        return []
+    return _in_place(stored.header, out, stages, begun=True)
+
+
+def _in_place(header: ProgramHeader, out: Path, stages: Stages, begun: bool) -> list[str]:
+    label = f"{header.id}-{ownership.digest_of(out)}"
+    with (
+        watchdog.watching(out, stages.say) as lock,
+        program_place.ready(header.request, label, out, lock, stages) as place,
+    ):
+        rehearsal = Rehearsal(place, stages)
+        if begun:
+            rehearsal.run_reference()
+        else:
+            header = rehearsal.run(header)
+            program_runs.write_header(out, header)
+        return Blocks(place, header, stages).run()
+
+
+class Rehearsal:
+    """The first runs of a program: one in each environment, by itself and to its end."""
+
+    def __init__(self, place: Place, stages: Stages) -> None:
+        self._place, self._stages = place, stages
+        self._arms = [arm for arm in place.request.arms if not arm.twin and arm.counted]
+
+    def run_reference(self) -> tuple[Habitat, str]:
+        """The reference's first run; and why runs on the host have no copies of their files."""
+        reference = self._arms[0]
+        with self._stages.stage(f"first run, {reference.name}"):
+            try:
+                habitat, mapped = self._run(reference)
+            except RunLost as loss:
+                raise ExperimentsError(_reason(self._place, reference, FIRST, loss)) from loss
+        if reference.environment != HOST:
+            return habitat, ""
+        try:
+            if sum(path.stat().st_size for path in mapped) > MOST_MAPPED:
+                raise reference_files.NotCopied("it maps more than 2 GiB of files")
+            reference_files.try_copies(mapped, self._place.out, ("true",))
+        except reference_files.NotCopied as reason:
+            self._stages.say(f"all runs on the host share its files, because {reason}")
+            return habitat, str(reason)
+        self._place.copied = mapped
+        return habitat, ""
+
+    def run(self, header: ProgramHeader) -> ProgramHeader:
+        """The header with what the first runs showed.
+
+        Raises:
+            ExperimentsError: the program does not run in the reference, or nowhere else.
+        """
+        reference, uncopied = self.run_reference()
+        habitats, missing = [reference], {}
+        for arm in self._arms[1:]:
+            with self._stages.stage(f"first run, {arm.name}"):
+                try:
+                    habitats.append(self._run(arm)[0])
+                except RunLost as loss:
+                    missing[arm.name] = _reason(self._place, arm, FIRST, loss)
+                    self._stages.say(missing[arm.name])
+        if missing and len(habitats) == 1:
+            raise ExperimentsError("\n".join(missing.values()))
+        if len({each.timed for each in habitats}) > 1:
+            seen = "; ".join(f"{each.arm}: {each.ranks} ranks" for each in habitats)
+            self._stages.say(f"MPI is not seen everywhere, so the whole program is timed: {seen}")
+            habitats = [replace(each, timed=Timed.WHOLE) for each in habitats]
+        shortest = min(each.seconds for each in habitats)
+        return replace(
+            header,
+            slice=max(SHORTEST, min(SLICE, shortest / SLICES)),
+            image_id=min((each.id for each in self._place.images.values()), default=""),
+            habitats=tuple(habitats),
+            missing=missing,
+            copied=uncopied,
+        )
+
+    def _run(self, arm: ProgramArm) -> tuple[Habitat, tuple[Path, ...]]:
+        """A first run, and the files that the program mapped code from."""
+        request, libraries = self._place.request, dict[str, str]()
+        mapped: dict[str, None] = {}
+
+        def look() -> None:
+            libraries.update(loaded.loaded(first.pids))
+            for pid in first.pids:
+                mapped.update(dict.fromkeys(loaded.mapped_code(pid)))
+
+        with program_place.alive(self._place, arm, _log(self._place, arm, FIRST)) as first:
+            assert first.gate.keeper
+            quota = cgroup.quota(str(first.gate.keeper.pid))
+            began = time.monotonic()
+            patience = READY_PATIENCE if request.ranks else None
+            has_ranks = first.open_gate(patience, look, request.seconds)
+            if has_ranks:
+                look()
+                if any(
+                    loaded.has_large_counts(one.pid, one.library)
+                    for one in first.gate.ranks.values()
+                ):
+                    self._place.around.large.add(arm.name)
+                if not first.work(request.seconds or None):
+                    first.terminate()
+            elif request.seconds:
+                first.terminate()
+            seconds = first.seconds if has_ranks else time.monotonic() - began
+            _check(first.finish(END_PATIENCE), bool(request.seconds), _hint(first))
+            ranks, allows = len(first.gate.ranks), first.gate.facts
+        timed = Timed.RANKS if has_ranks else Timed.WHOLE
+        large = arm.name in self._place.around.large
+        habitat = Habitat(arm.name, timed, seconds, ranks, allows, quota, libraries, large)
+        return habitat, tuple(path for path in map(Path, mapped) if path.is_file())
+
+
+class Blocks:
+    """The blocks of a campaign."""
+
+    def __init__(self, place: Place, header: ProgramHeader, stages: Stages) -> None:
+        self._place, self._header, self._stages = place, header, stages
+        place.around.large.update(each.arm for each in header.habitats if each.large)
+        self._habitats = {each.arm: each for each in header.habitats}
+        self._arms = [arm for arm in place.request.arms if arm.base in self._habitats]
+        self._alone = _unpausable(header.habitats)  # why the runs of a block are not alive together
+
+    def run(self) -> list[str]:
+        """Run those that are missing; why runs were lost, in lines."""
+        out, wanted = self._place.out, self._header.request.blocks
+        done = {block.number for block in program_runs.read_runs(out).blocks}
+        once = sum(self._seconds(arm) for arm in self._arms)
+        minutes = max(0.1, 1.2 * once * (wanted - len(done)) / 60)
+        names = ", ".join(arm.name for arm in self._arms)
+        self._stages.say(f"{wanted} blocks of {names}: about {minutes:.1f} min")
+        if self._alone:
+            self._stages.say(f"runs work one after the other, since {self._alone}")
+        failures, losses = dict(self._header.missing), dict[str, int]()
+        with Display(wanted, len(done)) as display:
+            for number in sorted(set(range(wanted)) - done):
+                display.begin(f"block {number}")
+                block = self._block(number, display)
+                for name, why in block.lost.items():
+                    display.say(why)
+                    failures[name], losses[name] = why, losses.get(name, 0) + 1
+                    if block.in_turns and losses[name] >= TRUSTED:
+                        self._alone = f"{name} was lost {TRUSTED} times"
+                        display.say(f"runs are no longer stopped, since {self._alone}")
+                program_runs.write_block(out, block)
+                display.end()
+        return list(failures.values())
+
+    def _seconds(self, arm: ProgramArm) -> float:
+        """How long a run is expected to work."""
+        return self._header.request.seconds or self._habitats[arm.base].seconds
+
+    def _block(self, number: int, display: Display) -> ProgramBlock:
+        """One run in each environment, in turns where they can be stopped."""
+        order = random.Random(f"{self._header.seed}.{number}")
+        if not self._alone:
+            try:
+                return self._in_turns(number, order, display)
+            except Unstoppable as reason:
+                self._alone = str(reason)
+                display.say(f"runs work one after the other, since {reason}")
+        return self._one_by_one(number, order, display)
+
+    def _in_turns(self, number: int, order: random.Random, display: Display) -> ProgramBlock:
+        alive: dict[str, Run] = {}
+        lost, results = dict[str, str](), dict[str, ArmRun]()
+        with contextlib.ExitStack() as block:
+            for arm in order.sample(self._arms, len(self._arms)):
+                try:
+                    alive[arm.name] = block.enter_context(self._ready(arm, number))
+                except RunLost as loss:
+                    lost[arm.name] = _reason(self._place, arm, str(number), loss)
+            arms = {arm.name: arm for arm in self._arms}
+            expected = sum(self._seconds(arms[name]) for name in alive)
+            while alive:
+                for name in order.sample(list(alive), len(alive)):
+                    if self._work(alive[name], company=len(alive) > 1):
+                        self._take(arms[name], number, alive.pop(name), results, lost)
+                left = (self._seconds(arms[name]) - run.seconds for name, run in alive.items())
+                display.within(max(0.0, 1 - sum(left) / max(expected, 1e-9)))
+        runs = tuple(results[arm.name] for arm in self._arms if arm.name in results)
+        return ProgramBlock(number, True, runs, lost)
+
+    def _one_by_one(self, number: int, order: random.Random, display: Display) -> ProgramBlock:
+        lost, results = dict[str, str](), dict[str, ArmRun]()
+        for count, arm in enumerate(order.sample(self._arms, len(self._arms))):
+            try:
+                with self._ready(arm, number, stopped=False) as run:
+                    run.work(self._header.request.seconds or None)
+                    self._take(arm, number, run, results, lost)
+            except RunLost as loss:
+                lost[arm.name] = _reason(self._place, arm, str(number), loss)
+            display.within((count + 1) / len(self._arms))
+        runs = tuple(results[arm.name] for arm in self._arms if arm.name in results)
+        return ProgramBlock(number, False, runs, lost)
+
+    @contextlib.contextmanager
+    def _ready(self, arm: ProgramArm, number: int, stopped: bool = True) -> Iterator[Run]:
+        """A run that is held where what is timed of it begins."""
+        log = _log(self._place, arm, str(number))
+        with program_place.alive(self._place, arm, log) as run:
+            run.make_ready(Timed(self._header.habitats[0].timed), READY_PATIENCE, stopped)
+            yield run
+
+    def _work(self, run: Run, company: bool) -> bool:
+        """A slice of a run; whether what is timed of it is over."""
+        window = self._header.request.seconds
+        left = window - run.seconds if window else None
+        if not company:
+            return run.work(left) or bool(window)
+        length = self._header.slice if left is None else min(self._header.slice, left)
+        return run.work(length) or bool(window and run.seconds >= window - SHORTEST)
+
+    def _take(
+        self,
+        arm: ProgramArm,
+        number: int,
+        run: Run,
+        results: dict[str, ArmRun],
+        lost: dict[str, str],
+    ) -> None:
+        """Let a run end, and keep what it showed."""
+        cut_off = bool(self._header.request.seconds) and not run.is_over
+        counts = run.counts()
+        if cut_off:
+            run.terminate()
+        try:
+            _check(run.finish(END_PATIENCE), cut_off)
+        except RunLost as loss:
+            lost[arm.name] = _reason(self._place, arm, str(number), loss)
+            return
+        metric = _metric(self._header.request.metric, _log(self._place, arm, str(number)))
+        results[arm.name] = ArmRun(
+            arm.name, run.seconds, run.slices, run.started, run.readied, metric, counts
+        )
+
+
+def _unpausable(habitats: Iterable[Habitat]) -> str:
+    """Why runs may not be stopped; "" where they may.
+
+    A quota is of each period of 0.1 s: while a run is stopped it is given time that it did not use.
+    """
+    limited = [each for each in habitats if 0 < each.quota < each.allows.get("cpus", 0)]
+    if not limited:
+        return ""
+    return f"{limited[0].arm} has a quota of CPU time, which recovers while a run is stopped"
+
+
+def _log(place: Place, arm: ProgramArm, when: str) -> Path:
+    """The file that a run's output goes to; its folder is there."""
+    folder = place.out / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{when.rjust(4, '0') if when.isdigit() else when}-{arm.name}.log"
+
+
+def _hint(run: Run) -> str:
+    """What of an environment is known to end programs."""
+    if run.gate.facts.get("reading"):
+        return (
+            "; its ranks may not read each other's memory there, which ends some MPIs: try "
+            "--profiles tuned, or --options '--cap-add SYS_PTRACE'"
+        )
+    return ""
+
+
+def _check(code: int | None, cut_off: bool, hint: str = "") -> None:
+    """Refuse a run that did not end well.
+
+    Args:
+        cut_off: whether it was asked to end.
+        hint: why that may be.
+    """
+    if cut_off:
+        return
+    if code is None:
+        raise RunLost(f"did not end within {END_PATIENCE:.0f} s of MPI_Finalize")
+    if code:
+        raise RunLost(f"ended with exit code {code}{hint}")
+
+
+def _reason(place: Place, arm: ProgramArm, when: str, loss: RunLost) -> str:
+    """Why a run was lost, for a user: with what it printed last."""
+    log = _log(place, arm, when)
+    words = place.request.words(arm)
+    output = "".join(f"\n  {line}" for line in last_lines(log, LAST_LINES)) if log.exists() else ""
+    where = "on this machine" if arm.environment == HOST else f"in {arm.name}"
+    return f"{words[0]!r} {where}: {loss}; its log is {log}{output}"
+
+
+def _metric(pattern: str, log: Path) -> float | None:
+    """The last figure of the program's own, in its output."""
+    if not pattern:
+        return None
+    text = plain_file.read(log, MOST_LOG, cut=True).decode(errors="replace")
+    figure = None
+    for match in re.finditer(pattern, text):
+        with contextlib.suppress(TypeError, ValueError):
+            figure = float(match[1])
+    return figure

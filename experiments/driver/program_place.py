@@ -1,0 +1,253 @@
+"""What a user's program is run with: engines, its image, and a run of it that is held at its start.
+
+Starts runs; decides neither how many nor which of them works.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import docker
+
+from experiments.console.stages import Stages
+from experiments.driver import watchdog
+from experiments.environments import program as commands
+from experiments.environments.host import over_copies
+from experiments.environments.process import Process
+from experiments.environments.program import Surroundings, UserImage
+from experiments.jobs import containers
+from experiments.jobs.execute import running
+from experiments.jobs.gate import Gate
+from experiments.jobs.slices import Run
+from experiments.model.arms import HOST, USERLAND
+from experiments.model.environment import ENGINES
+from experiments.model.errors import ExperimentsError, Missing
+from experiments.model.program import ProgramArm, ProgramRequest
+from experiments.processes import scratch
+from experiments.processes.folder_lock import FolderLock
+from experiments.provision import (
+    engine,
+    gate_build,
+    layers,
+    passthrough,
+    podman,
+    reference_files,
+    seccomp,
+)
+from experiments.provision.image import Image
+
+START_PATIENCE = 120.0  # seconds until an environment executes the program
+MOST_COPIED = 2 * 2**30  # bytes of a folder to work in
+
+
+@dataclass
+class Place:
+    """What a campaign runs with.
+
+    Attributes:
+        compiled: the folder with the keeper and the library.
+        clients: of the engines, by their names.
+        images: the user's image as each engine has it.
+        copied: the files that each run on the host has a copy of.
+    """
+
+    request: ProgramRequest
+    out: Path
+    around: Surroundings
+    compiled: Path
+    clients: dict[str, docker.DockerClient] = field(default_factory=dict)
+    images: dict[str, UserImage] = field(default_factory=dict)
+    copied: tuple[Path, ...] = ()
+
+
+def preview(request: ProgramRequest) -> list[str]:
+    """The command of each environment, as shell lines; starts nothing."""
+    around = _surroundings(request, "dry-run")
+    folder, work = Path("/tmp/RUN"), Path("/tmp/RUN/work") if request.workdir else None
+    shown = UserImage(request.image, layers=("LAYERS", "lowerdir=..."), tree=Path("TREE"))
+    lines = []
+    for arm in request.arms:
+        lines.append(_command(request, around, arm, folder, shown, work).shell())
+    return lines
+
+
+def _surroundings(request: ProgramRequest, label: str) -> Surroundings:
+    return Surroundings(
+        passthrough.machine(),
+        request.ranks,
+        passthrough.cores(),
+        label,
+        passthrough.is_root(),
+        seccomp.FILE,
+    )
+
+
+@contextlib.contextmanager
+def ready(
+    request: ProgramRequest, label: str, out: Path, lock: FolderLock, stages: Stages
+) -> Iterator[Place]:
+    """Engines, images and the programs of the gate; containers are removed in every ending."""
+    seccomp.ensure()
+    with stages.stage("gate"):
+        compiled = gate_build.ensure()
+    place = Place(request, out, _surroundings(request, label), compiled)
+    with contextlib.ExitStack() as stack:
+        for environment in request.environments:
+            if environment == HOST:
+                continue
+            name = environment if environment in ENGINES else "docker"
+            if name not in place.clients:
+                running_engine = podman.running if name == podman.NAME else engine.running
+                with stages.stage(f"{name} engine"):
+                    place.clients[name] = stack.enter_context(running_engine())
+                place.images[name] = _image(place.clients[name], name, request.image, stages)
+            if environment == USERLAND:
+                place.images["docker"] = _with_layers(
+                    place.clients["docker"], place.images["docker"]
+                )
+        stack.enter_context(watchdog.in_engines(lock, label, place.clients))
+        yield place
+
+
+def _image(client: docker.DockerClient, name: str, tag: str, stages: Stages) -> UserImage:
+    """The user's image, pulled where the engine does not have it."""
+    try:
+        found = client.images.get(tag)
+    except docker.errors.ImageNotFound:
+        with stages.stage(f"{name} pull of {tag}"):
+            try:
+                client.images.pull(tag)
+                found = client.images.get(tag)
+            except engine.FAILURES as error:
+                why = getattr(error, "explanation", None) or str(error)
+                raise Missing(
+                    f"{name} has no image {tag} and no registry gives it ({why}): build or load "
+                    f"it, see {name} image ls"
+                ) from error
+    except engine.FAILURES as error:
+        raise Missing(
+            f"{name} cannot look for the image {tag}: {error}; see ./inv doctor"
+        ) from error
+    settings = found.attrs.get("Config") or {}
+    variables = dict(text.split("=", 1) for text in settings.get("Env") or [] if "=" in text)
+    return UserImage(str(found.id), variables, settings.get("WorkingDir") or "/")
+
+
+def _with_layers(client: docker.DockerClient, found: UserImage) -> UserImage:
+    """The image with its layers.
+
+    Raises:
+        Missing: they cannot be had.
+    """
+    try:
+        shown = layers.of(client, Image(found.id, found.id, "", "", "", "", False))
+    except layers.Unshared as reason:
+        raise Missing(
+            f"userland needs the files of the engine's containers themselves, because {reason}: "
+            "leave it out of --env"
+        ) from reason
+    return replace(found, layers=(str(shown.folder), shown.option), tree=layers.mount_point())
+
+
+def _command(
+    request: ProgramRequest,
+    around: Surroundings,
+    arm: ProgramArm,
+    folder: Path,
+    found: UserImage | None,
+    work: Path | None,
+) -> Process:
+    words = request.words(arm)
+    if arm.environment == HOST:
+        return commands.on_host(around, arm, folder, words, work)
+    assert found
+    if arm.environment == USERLAND:
+        return commands.over_layers(around, arm, folder, words, found, work)
+    return commands.in_container(around, arm, folder, words, found, work, request.options)
+
+
+@contextlib.contextmanager
+def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
+    """A run of the program in an environment, held at its first instruction; ended with the block.
+
+    Raises:
+        RunLost: the environment does not come to execute it.
+    """
+    request, around = place.request, place.around
+    name = arm.environment if arm.in_container else "docker"
+    with scratch.folder(scratch.SHORT, "hbmcomm-program-") as folder:
+        for each in (commands.GATE_FOLDER, commands.UPPER, commands.OVERLAY):
+            (folder / each).mkdir()
+            (folder / each).chmod(0o755)
+        gate_build.put(folder / commands.GATE_FOLDER, place.compiled)
+        work = _work(place, arm, folder)
+        process = _command(request, around, arm, folder, place.images.get(name), work)
+        if arm.in_container and name == "docker":
+            process = commands.with_address(process, containers.address(place.clients[name]))
+        if arm.environment == HOST and place.copied:
+            listed = reference_files.copied(place.copied, folder / reference_files.FOLDER)
+            process = over_copies(process, listed)
+        user = around.machine.uid
+        with contextlib.ExitStack() as ends:
+            gate = ends.enter_context(Gate(folder / commands.GATE_FOLDER, (user,)))
+            if arm.in_container:
+                container = commands.container_name(around, folder)
+                ends.callback(_remove, place.clients[name], container)
+            run = Run(gate, ends.enter_context(running(process, log, None)))
+            run.await_keeper(START_PATIENCE)
+            yield run
+
+
+def _remove(client: docker.DockerClient, container: str) -> None:
+    with contextlib.suppress(*engine.FAILURES):
+        client.api.remove_container(container, v=True, force=True)
+
+
+def _work(place: Place, arm: ProgramArm, folder: Path) -> Path | None:
+    """A fresh copy of the folder that the program works in; None where the image has its own.
+
+    On the host that is the current folder, where none is given.
+    """
+    request = place.request
+    source = Path(request.workdir) if request.workdir else Path.cwd()
+    if not request.workdir and arm.environment != HOST:
+        return None
+    copy = folder / commands.WORK_FOLDER
+    shutil.copytree(source, copy, symlinks=True, ignore_dangling_symlinks=True, ignore=_sockets)
+    machine = place.around.machine
+    if place.around.root and arm.environment != HOST:
+        for path in (copy, *copy.rglob("*")):
+            os.chown(path, machine.uid, machine.gid, follow_symlinks=False)
+    return copy
+
+
+def _sockets(folder: str, names: list[str]) -> list[str]:
+    """What of a folder cannot be copied: sockets, pipes and devices."""
+    return [
+        name
+        for name in names
+        if not (Path(folder, name).is_symlink() or Path(folder, name).is_file())
+        and not Path(folder, name).is_dir()
+    ]
+
+
+def refuse_large(request: ProgramRequest) -> None:
+    """Refuse a folder to work in that is too large to be copied for each run.
+
+    Raises:
+        ExperimentsError: with its size.
+    """
+    source, total = Path(request.workdir or Path.cwd()), 0
+    for folder, _, names in os.walk(source):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += Path(folder, name).lstat().st_size
+        if total > MOST_COPIED:
+            what = "--workdir" if request.workdir else "the current folder"
+            raise ExperimentsError(
+                f"{what} {source} holds more than {MOST_COPIED // 2**30} GiB, and each run works "
+                "in a fresh copy of it: name a smaller folder with --workdir"
+            )

@@ -1,0 +1,215 @@
+"""The commands that run a user's program, each under the keeper of experiments/programs/gate. Pure.
+
+In an image the user's files are as they are: the keeper, the library and the gate's socket are
+mounted read-only beside them, and each run has a writable layer of its own, which nobody keeps.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from experiments.environments import profiles
+from experiments.environments.docker import LABEL
+from experiments.environments.mpiexec import AS_ROOT, YIELDING
+from experiments.environments.process import Container, Process
+from experiments.environments.profiles import TMPFS, Machine
+from experiments.environments.runtime import UNSHARE
+from experiments.model.program import KEEPER, LARGE, LIBRARY, SOCKET, ProgramArm
+from experiments.processes.tracking import MARK
+
+INSIDE, WORK = "/hbmcomm", "/work"
+"""Where an image sees the gate's folder, and the copy of --workdir."""
+GATE_FOLDER, WORK_FOLDER, UPPER, OVERLAY = "gate", "work", "upper", "overlay"
+"""Folders of a run."""
+LAUNCHERS = {
+    # a slot is a core to Open MPI, and two hardware threads are one; 4 and 5 spell it apart
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
+    "I_MPI_PIN": "0",
+    "HYDRA_BINDING": "none",
+    **AS_ROOT,
+}
+"""Variables for launchers that --ranks starts: the library pins ranks, alike in each environment.
+A launcher that is a part of the program's own line is left alone."""
+ENTER = "; ".join(
+    (
+        'cd "$1" && mount -t overlay -o "nosuid,nodev,$2,upperdir=$4/upper,workdir=$4/overlay" '
+        'overlay "$3" && cd /',
+        'for each in dev proc sys; do mount --rbind "/$each" "$3/$each"; done',
+        f'mount -t tmpfs -o {TMPFS},mode=1777 tmpfs "$3/tmp"',
+        f'mkdir -p "$3{INSIDE}"',
+        f'mount --bind "$4/gate" "$3{INSIDE}"',
+        f'mount -o remount,bind,ro,nosuid,nodev "$3{INSIDE}"',
+        f'if [ "$5" ]; then mkdir -p "$3{WORK}"; mount --bind "$4/work" "$3{WORK}"; fi',
+        "shift 5",
+        f'exec env --ignore-environment {MARK}="${MARK}" "$@"',
+    )
+)
+"""For a shell in a mount namespace of its own: the folder where the layers' names begin, the option
+that names them, where they are mounted, the run's folder, and "work" or nothing; then variables and
+words. The programs of these are given by their paths, as PATH is the image's by then."""
+
+
+@dataclass(frozen=True)
+class UserImage:
+    """What an engine says of the image of a user's program.
+
+    Attributes:
+        id: of the image, by which it is run.
+        variables: of its ENV.
+        workdir: its WORKDIR.
+        layers: the folder and the option of a mount of its layers; none where they cannot be had.
+        tree: where that mount is made.
+    """
+
+    id: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    workdir: str = "/"
+    layers: tuple[str, str] | None = None
+    tree: Path = Path()
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all runs of a campaign of a user's program share.
+
+    Attributes:
+        machine: what of it a container is given.
+        ranks: that a launcher of ours starts; 0 where the program brings its own.
+        cores: that ranks may use.
+        label: of the containers.
+        root: whether the driver is root.
+        seccomp: the file of the profile tuned's filter.
+        large: the environments whose MPI has calls with counts of 64 bits.
+    """
+
+    machine: Machine
+    ranks: int
+    cores: int
+    label: str
+    root: bool
+    seccomp: Path = Path(profiles.SECCOMP)
+    large: set[str] = field(default_factory=set)
+
+    def library(self, arm: ProgramArm) -> str:
+        """The build of the library that fits an environment's MPI."""
+        return LARGE if arm.base in self.large else LIBRARY
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """For a launcher that --ranks starts, and its ranks."""
+        if not self.ranks:
+            return dict(AS_ROOT)
+        found = {**LAUNCHERS, "HBMCOMM_GATE_RANKS": str(self.ranks)}
+        if self.ranks > self.cores:
+            for variables in YIELDING.values():
+                found |= variables
+        return found
+
+
+def on_host(
+    around: Surroundings, arm: ProgramArm, folder: Path, words: Sequence[str], work: Path | None
+) -> Process:
+    """The program as it is on this machine."""
+    gate = folder / GATE_FOLDER
+    argv = _kept(gate, str(gate), around.library(arm), str(work or ""), words)
+    return Process(tuple(argv), around.variables | _counting(arm))
+
+
+def over_layers(
+    around: Surroundings,
+    arm: ProgramArm,
+    folder: Path,
+    words: Sequence[str],
+    image: UserImage,
+    work: Path | None,
+) -> Process:
+    """The program from the image's files without a container: the inodes that containers have."""
+    assert image.layers
+    given = {**image.variables, **around.variables, **_counting(arm), "HOME": "/tmp"}
+    user = around.machine
+    chroot = ["/usr/bin/setpriv", "--no-new-privs", "/usr/sbin/chroot", str(image.tree)]
+    if around.root:
+        chroot.insert(3, f"--userspec={user.uid}:{user.gid}")
+    place = WORK if work else image.workdir
+    argv = [
+        *UNSHARE,
+        *(() if around.root else ("--map-root-user",)),
+        *("/bin/sh", "-ec", ENTER, "sh", *image.layers, str(image.tree), str(folder)),
+        "work" if work else "",
+        *(f"{name}={value}" for name, value in sorted(given.items())),
+        *chroot,
+        *_kept(Path(INSIDE), INSIDE, around.library(arm), place, words),
+    ]
+    return Process(tuple(argv))
+
+
+def in_container(
+    around: Surroundings,
+    arm: ProgramArm,
+    folder: Path,
+    words: Sequence[str],
+    image: UserImage,
+    work: Path | None,
+    options: Sequence[str],
+) -> Process:
+    """The program in a container, by the engine's command line.
+
+    Args:
+        options: the user's own; each takes the place of ours of the same name.
+    """
+    allowed = profiles.options(arm.profile, around.machine, around.ranks, arm.environment)
+    del allowed["read_only"]  # a program may write beside its files; each run has a layer for it
+    allowed["security_opt"] = [
+        f"seccomp={around.seccomp}" if each.startswith("seccomp=") else each
+        for each in allowed["security_opt"]
+    ]
+    volumes = {str(folder / GATE_FOLDER): {"bind": INSIDE, "mode": "ro"}}
+    if work:
+        volumes[str(work)] = {"bind": WORK, "mode": "rw"}
+    ours = {
+        "name": container_name(around, folder),
+        "labels": {LABEL: around.label},
+        "environment": {**around.variables, **_counting(arm), "HOME": "/tmp"},
+        "volumes": volumes,
+        "entrypoint": f"{INSIDE}/{KEEPER}",
+        **({"working_dir": WORK} if work else {}),
+    }
+    kept = _kept(Path(INSIDE), INSIDE, around.library(arm), "", words)[1:]
+    container = Container(image.id, tuple(kept), allowed | ours, arm.environment)
+    line = container.words("--pull=never")
+    at = len(line) - len(kept) - 1  # of the image
+    names = {word.split("=", 1)[0] for word in options if word.startswith("--")}
+    repeatable = {"--env", "--volume", "--label", "--device", "--ulimit"}
+    head = [
+        word
+        for word in line[:at]
+        if word.split("=", 1)[0] not in names or word.split("=", 1)[0] in repeatable
+    ]
+    return Process((*head, *options, *line[at:]))
+
+
+def container_name(around: Surroundings, folder: Path) -> str:
+    """The name of the container of a run."""
+    return f"hbmcomm-{around.label}-{folder.name}"
+
+
+def with_address(process: Process, address: Mapping[str, str]) -> Process:
+    """The command of an engine that does not listen at its usual address."""
+    return replace(process, environment={**process.environment, **address})
+
+
+def _kept(programs: Path, gate: str, library: str, place: str, words: Sequence[str]) -> list[str]:
+    """The keeper's command line.
+
+    Args:
+        programs: the folder with the keeper, and `gate` as the program sees it.
+        place: its working directory; "" where it has that already.
+    """
+    return [str(programs / KEEPER), f"{gate}/{SOCKET}", f"{gate}/{library}", place, *words]
+
+
+def _counting(arm: ProgramArm) -> dict[str, str]:
+    return {} if arm.counted else {"HBMCOMM_UNCOUNTED": "1"}

@@ -1,0 +1,270 @@
+"""One run of a user's program that works only in its slices, while those of other arms are stopped.
+
+A slice begins with SIGCONT, or with the gate's answer, and ends when the kernel shows each of the
+run's processes stopped: without that, slices of two runs overlap. Ranks and what they started are
+stopped; a launcher, which only waits for them, is not.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments.jobs.gate import Gate
+from experiments.model.errors import ExperimentsError
+from experiments.model.program import CallCount, Timed
+
+POLL = 0.02  # seconds between two looks at a command that starts or ends
+PATIENCE = 300.0  # seconds until all ranks of a program have left MPI_Init, where one has
+STOP_PATIENCE = 10.0  # seconds until the kernel has stopped all processes of a run
+RESTING = "TtZXx"
+"""States of a process that does not run, in the stat of proc(5)."""
+
+
+class Unstoppable(ExperimentsError):
+    """A process does not stop, or may not be stopped by this user."""
+
+
+class RunLost(ExperimentsError):
+    """A run ended, or did not get on, before what is timed of it began."""
+
+
+Poll = Callable[[], int | None]
+"""The exit code of a command that has ended; None while it runs."""
+
+
+class Run:
+    """A program between its start and its end.
+
+    Attributes:
+        seconds: that it has worked in its slices.
+        slices: how many it had.
+        started: seconds from its command to its keeper: what starts a process, or a container.
+        readied: seconds from the program's first instruction until all ranks left MPI_Init.
+        timed: what of it is timed, known once it is ready.
+        is_over: whether it has come to the end of that by itself.
+    """
+
+    def __init__(self, gate: Gate, poll: Poll) -> None:
+        self.gate, self._poll = gate, poll
+        self.seconds = self.started = self.readied = 0.0
+        self.slices = 0
+        self.timed = Timed.WHOLE
+        self.is_over = False
+        self._stopped_since, self._stopped = 0, 0  # nanoseconds
+        self._begun = False
+
+    def await_keeper(self, patience: float) -> None:
+        """Until its keeper has come.
+
+        Raises:
+            RunLost: it did not.
+        """
+        began = time.monotonic()
+        while self.gate.keeper is None:
+            self.gate.hear(POLL)
+            if self.gate.keeper is None and self._poll() is not None:
+                raise RunLost("its command ended before the program began")
+            if time.monotonic() - began > patience:
+                raise RunLost(f"did not begin within {patience:.0f} s")
+        self.started = time.monotonic() - began
+
+    def make_ready(self, timed: Timed, patience: float, stopped: bool = True) -> None:
+        """Let it work until all its ranks have left MPI_Init, and hold it there.
+
+        A program of which the whole is timed stays where it is: before its first instruction.
+
+        Args:
+            stopped: whether its processes are stopped, beside that its ranks wait at the gate.
+
+        Raises:
+            RunLost: as open_gate(), or it ends before.
+        """
+        self.timed = timed
+        if timed is Timed.RANKS:
+            if not self.open_gate(patience):
+                raise RunLost("ended before all its ranks had left MPI_Init")
+            if stopped:
+                self._stop()
+
+    def open_gate(
+        self,
+        patience: float | None,
+        look: Callable[[], None] = lambda: None,
+        most: float = 0.0,
+    ) -> bool:
+        """Let the program begin; whether all its ranks came to the gate.
+
+        Args:
+            patience: seconds until they must have come; None for a program that may have none.
+            look: called now and then while it works.
+            most: seconds after which no rank is waited for, where none has come; 0.0: the end.
+
+        Raises:
+            RunLost: it cannot be executed, or ranks do not come in time.
+        """
+        assert self.gate.keeper
+        began = time.monotonic()
+        self.gate.keeper.let_go()
+        while not self.gate.is_complete:
+            has_ended = self._poll() is not None
+            self.gate.hear(POLL)
+            if self.gate.refused:
+                raise RunLost(os.strerror(self.gate.refused))
+            if has_ended and not self.gate.ranks:
+                return False
+            if has_ended:
+                raise RunLost("ended before all its ranks had left MPI_Init")
+            look()
+            waited = time.monotonic() - began
+            if (patience or self.gate.ranks) and waited > (patience or PATIENCE):
+                came = f"{len(self.gate.ranks)} of {self.gate.size or 'its'} ranks"
+                raise RunLost(f"{came} left MPI_Init within {waited:.0f} s")
+            if most and not patience and not self.gate.ranks and waited > most:
+                return False
+        self.readied = time.monotonic() - began
+        self.timed = Timed.RANKS
+        return True
+
+    def work(self, seconds: float | None) -> bool:
+        """Let it work for a slice; whether what is timed of it has come to its end.
+
+        Args:
+            seconds: None for as long as it takes.
+
+        Raises:
+            Unstoppable: it cannot be stopped again.
+        """
+        began = self._continue()
+        self.is_over = self._await_end(seconds)
+        ended = time.monotonic_ns()
+        if not self.is_over:
+            self._stop()
+            ended = self._stopped_since
+        self.seconds += (ended - began) / 1e9
+        self.slices += 1
+        return self.is_over
+
+    def finish(self, patience: float) -> int | None:
+        """Let it do what is not timed, and end.
+
+        Returns:
+            Its exit code; None where it does not end within so many seconds.
+        """
+        if self._stopped_since:
+            self._continue()
+        deadline = time.monotonic() + patience
+        answered: set[int] = set()
+        while (code := self._poll()) is None and time.monotonic() < deadline:
+            for number, rank in self.gate.ranks.items():
+                if number not in answered and _has_message(rank.connection.fileno()):
+                    answered.add(number)
+                    rank.let_go()
+            time.sleep(POLL)
+        return code
+
+    def terminate(self) -> None:
+        """Ask what works of it to end: SIGTERM, as for a run of which only a part is timed."""
+        self._signal(signal.SIGTERM)
+        if self._stopped_since:
+            self._continue()
+
+    def counts(self) -> dict[str, CallCount]:
+        """The calls of all its ranks so far, added up."""
+        total: dict[str, CallCount] = {}
+        for rank in self.gate.ranks.values():
+            for name, count in rank.counts().items():
+                total.setdefault(name, CallCount()).add(count)
+        return total
+
+    def _await_end(self, seconds: float | None) -> bool:
+        """Whether the end came within so many seconds: a rank's message, or a process's end."""
+        watching = select.poll()
+        if self.timed is Timed.RANKS:
+            for rank in self.gate.ranks.values():
+                watching.register(rank.connection, select.POLLIN)
+        else:
+            assert self.gate.keeper
+            watching.register(self.gate.keeper.handle, select.POLLIN)
+        return bool(watching.poll(None if seconds is None else max(0.0, seconds) * 1000))
+
+    def _continue(self) -> int:
+        """Let it work; when that began, in nanoseconds of the monotonic clock."""
+        if self._stopped_since:
+            self._stopped += time.monotonic_ns() - self._stopped_since
+            self._stopped_since = 0
+            for rank in self.gate.ranks.values():
+                rank.set_stopped(self._stopped)
+        began = time.monotonic_ns()
+        self._signal(signal.SIGCONT)
+        if not self._begun:
+            self._begun = True
+            for process in self.gate.held:
+                process.let_go()
+        return began
+
+    def _stop(self) -> None:
+        """Stop all its processes, and wait until the kernel shows that they are."""
+        deadline = time.monotonic() + STOP_PATIENCE
+        stopped: set[int] = set()
+        while left := self.pids - stopped:
+            for pid in left:
+                _send(pid, signal.SIGSTOP)
+            for pid in left:
+                while _works(pid):
+                    if time.monotonic() > deadline:
+                        raise Unstoppable(
+                            f"process {pid} of the program does not stop within "
+                            f"{STOP_PATIENCE:.0f} s of SIGSTOP"
+                        )
+            stopped |= left
+        self._stopped_since = time.monotonic_ns()
+
+    def _signal(self, number: int) -> None:
+        for pid in self.pids:
+            _send(pid, number)
+
+    @property
+    def pids(self) -> set[int]:
+        """Its ranks, or the process that the keeper has become, and all that these started."""
+        return {pid for one in self.gate.held for pid in (one.pid, *_descendants(one.pid))}
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+    except PermissionError as error:
+        raise Unstoppable(
+            f"this user may not stop process {pid} of the program, which another user runs: "
+            "run ./inv as root, or leave out that environment"
+        ) from error
+
+
+def _descendants(pid: int) -> list[int]:
+    """The processes that a process and its children have started and that still live."""
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += map(int, (task / "children").read_text().split())
+    return [each for child in children for each in (child, *_descendants(child))]
+
+
+def _works(pid: int) -> bool:
+    """Whether any thread of a process is neither stopped nor gone."""
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            text = (task / "stat").read_text(errors="replace")
+            if text.rpartition(")")[2].split()[0] not in RESTING:
+                return True
+    return False
+
+
+def _has_message(descriptor: int) -> bool:
+    watching = select.poll()
+    watching.register(descriptor, select.POLLIN)
+    return bool(watching.poll(0))

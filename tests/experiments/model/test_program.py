@@ -1,0 +1,63 @@
+"""What the flags of `run --program` ask for."""
+
+import pytest
+
+from experiments.model.errors import ExperimentsError
+from experiments.model.program import ProgramRequest, asked
+
+
+def test_a_line_and_an_image_are_run_on_the_host_and_in_docker() -> None:
+    request = asked("python app.py --steps 3", image="my/app:1", ranks="2", cores=2)
+    assert " ".join(request.words(request.arms[0])) == "mpiexec -n 2 python app.py --steps 3"
+    assert [arm.name for arm in request.arms] == ["host", "host-again", "docker-default"]
+
+
+def test_a_line_with_its_own_launcher_is_left_as_it_is() -> None:
+    request = asked("mpiexec -n 2 ./a.out", host_program="/opt/mpi/bin/mpiexec -n 2 ./b.out")
+    host = request.arms[0]
+    assert request.words(host) == ("/opt/mpi/bin/mpiexec", "-n", "2", "./b.out")
+
+
+def test_profiles_are_arms_and_the_uncounted_host_is_one() -> None:
+    request = asked(
+        "./a", image="i", environments="host,userland,podman", profiles="all", uncounted=True
+    )
+    assert [arm.name for arm in request.arms] == [
+        *("host", "host-again", "host-uncounted", "userland"),
+        *("podman-default", "podman-tuned", "podman-privileged"),
+    ]
+
+
+def test_without_the_host_the_first_environment_is_the_reference() -> None:
+    request = asked("./a", image="i", environments="userland,docker")
+    assert [arm.name for arm in request.arms] == ["userland", "userland-again", "docker-default"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"program": " "}, "--program is empty"),
+        ({"program": "echo 'a"}, "is no command line"),
+        ({"program": "a", "environments": "docker"}, "name one with --image"),
+        ({"program": "a", "environments": "slurm"}, "runs in host, userland, docker, podman"),
+        ({"program": "a", "image": "i", "environments": "host"}, "no environment runs it"),
+        ({"program": "a", "profiles": "tuned"}, "--profiles are of containers"),
+        ({"program": "a", "image": "i", "profiles": "loose"}, "is not one of default"),
+        ({"program": "a", "ranks": "0"}, "whole number above 0"),
+        ({"program": "a", "ranks": "2.5"}, "whole number above 0"),
+        ({"program": "a", "ranks": "4000"}, "take turns on"),
+        ({"program": "a", "seconds": "-1"}, "number above 0"),
+        ({"program": "a", "metric": "(("}, "no regular expression"),
+        ({"program": "a", "metric": "steps"}, "has no group"),
+        ({"program": "a", "workdir": "/nowhere/at/all"}, "is no folder"),
+    ],
+)
+def test_a_mistake_is_named_with_its_flag(flags: dict[str, str], message: str) -> None:
+    with pytest.raises(ExperimentsError, match=message.replace("(", r"\(")):
+        asked(**flags)  # type: ignore[arg-type]
+
+
+def test_a_request_keeps_what_it_is_asked() -> None:
+    request = asked("./a", metric=r"GFLOP/s: ([\d.]+)", seconds="2.5", blocks=7)
+    assert (request.metric, request.seconds, request.blocks) == (r"GFLOP/s: ([\d.]+)", 2.5, 7)
+    assert isinstance(request, ProgramRequest)
