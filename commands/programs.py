@@ -1,5 +1,6 @@
 """`run --program`: what a container costs a user's own program."""
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from experiments.console.stages import Stages
 from experiments.model import program
 from experiments.model.errors import ExperimentsError
 from experiments.results.program_runs import is_program, read_runs
+from experiments.results.store import ResultsError
 
 FLAGS = ("program", "host_program", "image", "options", "workdir", "metric", "seconds")
 """Flags of `run` that are of a user's program alone."""
@@ -18,13 +20,19 @@ SHARED = ("env", "profiles", "ranks", "blocks", "out", "seed")
 
 
 def start(
-    given: Mapping[str, str], others: Mapping[str, str], dry_run: bool, resume: bool = False
+    given: Mapping[str, str],
+    others: Mapping[str, str],
+    dry_run: bool = False,
+    resume: bool = False,
+    mend: bool = False,
+    uncounted: bool = False,
 ) -> None:
     """Measure a user's program, or print the commands that would run it.
 
     Args:
         given: the values of FLAGS and SHARED, "" where one is not given.
         others: of the other flags of `run`, which are of experiments.
+        mend, uncounted: as program.asked() takes them.
     """
     from experiments.driver import program_campaign, program_place
     from experiments.provision import passthrough
@@ -38,8 +46,9 @@ def start(
             "drop one of them"
         )
     if not given["program"]:
-        first = next(name for name in FLAGS if given[name]).replace("_", "-")
-        raise ExperimentsError(f"--{first} is of a user's program: name it with --program")
+        first = next((name for name in FLAGS if given[name]), "mend" if mend else "uncounted")
+        flag = first.replace("_", "-")
+        raise ExperimentsError(f"--{flag} is of a user's program: name it with --program")
     request = program.asked(
         given["program"],
         given["host_program"],
@@ -52,7 +61,9 @@ def start(
         given["metric"],
         given["seconds"],
         whole_number("blocks", given["blocks"], program.FEWEST),
-        cores=passthrough.cores(),
+        uncounted,
+        mend,
+        passthrough.cores(),
     )
     if dry_run:
         print_text("\n".join(program_place.preview(request)))
@@ -65,7 +76,9 @@ def start(
 
 def is_resumed(out: str) -> bool:
     """Whether `run --resume` goes on with a campaign of a user's program."""
-    return is_program(Path(out) if out else newest())
+    with contextlib.suppress(ResultsError):
+        return is_program(Path(out) if out else newest())
+    return False
 
 
 def resume(out: str) -> None:

@@ -22,7 +22,8 @@ ORDER = {
     "implementations programs baselines results analysis cluster provision jobs emulation doctor "
     "driver",
     "plots": "layout text tables figures contents draw html site reproduce documentation",
-    "commands": "exits flags folders stored models clusters campaigns machines hosts project tasks",
+    "commands": "exits flags folders programs stored models clusters campaigns machines hosts "
+    "project tasks",
 }
 """The folders and files of each storey: each may import those before it."""
 FACES = ("hbmcomm.authentication", "hbmcomm.costmodel", "hbmcomm.training.networks")

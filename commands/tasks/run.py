@@ -44,6 +44,8 @@ from experiments.model.environment import ENVIRONMENTS
         "workdir": "with --program: a folder; each run works in a fresh copy of it",
         "metric": "with --program: a regular expression; its group is the program's own figure",
         "seconds": "with --program: measure so much of each run and end it by SIGTERM",
+        "mend": "with --program: run containers also as the profile tuned, which mends most causes",
+        "uncounted": "with --program: show what counting its calls of MPI costs",
     }
 )
 def run(
@@ -78,6 +80,8 @@ def run(
     workdir: str = "",
     metric: str = "",
     seconds: str = "",
+    mend: bool = False,
+    uncounted: bool = False,
 ) -> None:
     """A campaign: randomised, paired blocks of launches into a results folder.
 
@@ -110,8 +114,9 @@ def run(
     shared = {name: flags.pop(name) if name != "out" else out for name in programs.SHARED}
     if list:
         campaigns.list_experiments()
-    elif any(of_program.values()):
-        programs.start(of_program | shared, flags | {"time": time}, dry_run, resume)
+    elif any((*of_program.values(), mend, uncounted)):
+        others = flags | {"time": time}
+        programs.start(of_program | shared, others, dry_run, resume, mend, uncounted)
     elif resume and programs.is_resumed(out):
         programs.resume(out)
     elif resume:

@@ -171,6 +171,9 @@ class Rehearsal:
             seconds = first.seconds if has_ranks else time.monotonic() - began
             _check(first.finish(END_PATIENCE), bool(request.seconds), _hint(first))
             ranks, allows = len(first.gate.ranks), first.gate.facts
+            if first.gate.is_repeated:
+                self._stages.say(f"{arm.name} runs several MPI programs, which are timed as one")
+                has_ranks, seconds = False, time.monotonic() - began
         timed = Timed.RANKS if has_ranks else Timed.WHOLE
         large = arm.name in self._place.around.large
         habitat = Habitat(arm.name, timed, seconds, ranks, allows, quota, libraries, large)
@@ -183,6 +186,8 @@ class Blocks:
     def __init__(self, place: Place, header: ProgramHeader, stages: Stages) -> None:
         self._place, self._header, self._stages = place, header, stages
         place.around.large.update(each.arm for each in header.habitats if each.large)
+        whole = header.habitats[0].timed == Timed.WHOLE
+        place.around = replace(place.around, whole=whole)
         self._habitats = {each.arm: each for each in header.habitats}
         self._arms = [arm for arm in place.request.arms if arm.base in self._habitats]
         self._alone = _unpausable(header.habitats)  # why the runs of a block are not alive together

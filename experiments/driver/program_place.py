@@ -40,6 +40,8 @@ from experiments.provision import (
 from experiments.provision.image import Image
 
 START_PATIENCE = 120.0  # seconds until an environment executes the program
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""What an engine gives the containers of an image that names none."""
 MOST_COPIED = 2 * 2**30  # bytes of a folder to work in
 
 
@@ -133,7 +135,7 @@ def _image(client: docker.DockerClient, name: str, tag: str, stages: Stages) -> 
         ) from error
     settings = found.attrs.get("Config") or {}
     variables = dict(text.split("=", 1) for text in settings.get("Env") or [] if "=" in text)
-    return UserImage(str(found.id), variables, settings.get("WorkingDir") or "/")
+    return UserImage(str(found.id), {"PATH": PATH, **variables}, settings.get("WorkingDir") or "/")
 
 
 def _with_layers(client: docker.DockerClient, found: UserImage) -> UserImage:

@@ -27,6 +27,7 @@ LAUNCHERS = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "OMPI_MCA_hwloc_base_binding_policy": "none",
     "PRTE_MCA_hwloc_default_binding_policy": "none",
+    "OMPI_MCA_plm": "isolated",  # else 4 wants an ssh to be there, also on one node
     "I_MPI_PIN": "0",
     "HYDRA_BINDING": "none",
     **AS_ROOT,
@@ -83,6 +84,7 @@ class Surroundings:
         root: whether the driver is root.
         seccomp: the file of the profile tuned's filter.
         large: the environments whose MPI has calls with counts of 64 bits.
+        whole: whether no ranks are held, since the whole program is timed.
     """
 
     machine: Machine
@@ -92,9 +94,12 @@ class Surroundings:
     root: bool
     seccomp: Path = Path(profiles.SECCOMP)
     large: set[str] = field(default_factory=set)
+    whole: bool = False
 
     def library(self, arm: ProgramArm) -> str:
-        """The build of the library that fits an environment's MPI."""
+        """The build of the library that fits an environment's MPI; "" where none is needed."""
+        if self.whole:
+            return ""
         return LARGE if arm.base in self.large else LIBRARY
 
     @property
@@ -208,7 +213,13 @@ def _kept(programs: Path, gate: str, library: str, place: str, words: Sequence[s
         programs: the folder with the keeper, and `gate` as the program sees it.
         place: its working directory; "" where it has that already.
     """
-    return [str(programs / KEEPER), f"{gate}/{SOCKET}", f"{gate}/{library}", place, *words]
+    return [
+        str(programs / KEEPER),
+        f"{gate}/{SOCKET}",
+        library and f"{gate}/{library}",
+        place,
+        *words,
+    ]
 
 
 def _counting(arm: ProgramArm) -> dict[str, str]:

@@ -99,6 +99,7 @@ class Gate(contextlib.ExitStack):
         size: of COMM_WORLD; 0 before a rank has come.
         refused: the errno with which the program could not be executed, or 0.
         executes: whether the keeper has become the program.
+        is_repeated: whether ranks of a second MPI program came; nobody holds these.
     """
 
     def __init__(self, folder: Path, users: Collection[int]) -> None:
@@ -112,7 +113,7 @@ class Gate(contextlib.ExitStack):
         self.facts: dict[str, int] = {}
         self.ranks: dict[int, Rank] = {}
         self.size = self.refused = 0
-        self.executes = False
+        self.executes = self.is_repeated = False
         self._users = {0, os.geteuid(), *users} if os.geteuid() == 0 else {os.geteuid(), *users}
         self._listener = self.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         self._listener.bind(str(folder / SOCKET))
@@ -175,7 +176,12 @@ class Gate(contextlib.ExitStack):
                 return
             if words[0] == "rank" and len(words) == 4:
                 number, size = int(words[1]), int(words[2])
-                if 0 <= number < size <= MOST_RANKS and number not in self.ranks:
+                self.is_repeated |= self.is_complete
+                if (
+                    not self.is_complete
+                    and 0 <= number < size <= MOST_RANKS
+                    and number not in self.ranks
+                ):
                     self.size = size
                     rank = Rank(connection, pid, words[3], files.pop() if files else -1)
                     self.ranks[number] = rank

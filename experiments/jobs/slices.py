@@ -163,7 +163,7 @@ class Run:
                 if number not in answered and _has_message(rank.connection.fileno()):
                     answered.add(number)
                     rank.let_go()
-            time.sleep(POLL)
+            self.gate.hear(POLL)
         return code
 
     def terminate(self) -> None:

@@ -147,11 +147,13 @@ def asked(
     seconds: str = "",
     blocks: int | None = None,
     uncounted: bool = False,
+    mend: bool = False,
     cores: int = 1,
 ) -> ProgramRequest:
     """What flags ask for, checked as far as that needs nothing but their text and this machine.
 
     Args:
+        mend: whether containers also run with what mends most: the profile tuned.
         cores: that ranks may use here.
 
     Raises:
@@ -169,8 +171,9 @@ def asked(
         )
     if image and not needing:
         raise ExperimentsError("--image is given and no environment runs it: add --env host,docker")
-    if profiles and not set(names) & set(ENGINES):
-        raise ExperimentsError("--profiles are of containers: add --env host,docker")
+    if (profiles or mend) and not set(names) & set(ENGINES):
+        flag = "--profiles are" if profiles else "--mend is"
+        raise ExperimentsError(f"{flag} of containers: add --env host,docker")
     count = _number("ranks", ranks, whole=True)
     if count:
         check_rank_counts((int(count),), cores)
@@ -196,7 +199,7 @@ def asked(
         metric,
         _number("seconds", seconds),
         names,
-        _of("profiles", profiles or "default", PROFILES),
+        _of("profiles", f"{profiles or 'default'}{',tuned' if mend else ''}", PROFILES),
         blocks or USUAL,
         uncounted,
     )

@@ -2,8 +2,8 @@
  *
  * Linked statically, so it runs in any image of its architecture. It tells the driver what this
  * environment allows, waits, and executes the program with the library preloaded: so the driver
- * knows the process, the time at which it begins, and why it cannot begin. FOLDER is where it works;
- * "" where it is there.
+ * knows the process, the time at which it begins, and why it cannot begin. LIBRARY may be "", for a
+ * program whose ranks are not to be held; FOLDER is where it works, "" where it is there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -125,11 +125,13 @@ int main(int count, char **words) {
     describe(text);
     tell(driver, text);
     if (recv(driver, &answer, 1, 0) != 1) return NOT_BEGUN;
-    char usual[16];
-    snprintf(usual, sizeof usual, "%d", cpus());
-    setenv("HBMCOMM_GATE", words[1], 1);
-    setenv("HBMCOMM_GATE_CPUS", usual, 1);
-    preload(words[2]);
+    if (*words[2]) {
+        char usual[16];
+        snprintf(usual, sizeof usual, "%d", cpus());
+        setenv("HBMCOMM_GATE", words[1], 1);
+        setenv("HBMCOMM_GATE_CPUS", usual, 1);
+        preload(words[2]);
+    }
     if (!*words[3] || !chdir(words[3])) become(words + 4);
     snprintf(text, sizeof text, "failed %d", errno);
     tell(driver, text);

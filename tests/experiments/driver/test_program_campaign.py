@@ -202,3 +202,12 @@ def test_a_driver_killed_at_any_moment_leaves_nothing_stopped_or_running(
         driver.send_signal(signal.SIGKILL)
         driver.wait()
         wait_for(functools.partial(_is_clean, mark), 30)
+
+
+def test_a_line_of_two_mpi_programs_is_timed_as_a_whole(tmp_path: Path) -> None:
+    line = "sh -c 'python -c \"from mpi4py import MPI\"; mpiexec -n 2 python program.py 100'"
+    runs, lost, said = measured(asked(line, blocks=1, cores=2), tmp_path / "out")
+    assert not lost
+    assert "runs several MPI programs" in said
+    assert runs.header.habitats[0].timed == Timed.WHOLE
+    assert all(run.seconds > 0.3 and not run.calls for run in runs.blocks[0].runs)
