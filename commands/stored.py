@@ -89,7 +89,10 @@ def archive(results: str | None, out: str, data_only: bool) -> None:
         if data_only:
             return
         with stages.stage("figures"):
-            draw_and_report(stored, figures)
+            if is_program(stored):
+                programs.report(stored, figures)
+            else:
+                draw_and_report(stored, figures)
 
     with stages.stage("archive", spinner=False):
         digest = archives.archive(folder, drawn, target, stages.say)

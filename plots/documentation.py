@@ -21,6 +21,7 @@ from experiments.analysis.campaign import BASELINE, OURS, Campaign
 from experiments.analysis.container_steps import STEPS
 from experiments.analysis.cost_cells import of_bench
 from experiments.analysis.cost_evaluation import Evaluation, evaluate
+from experiments.analysis.program_cost import cost_of
 from experiments.analysis.reading import load
 from experiments.analysis.selection import at, in_order, rows
 from experiments.driver import overview
@@ -36,12 +37,14 @@ from experiments.model.quantities import (
     ratio_text,
     seconds_text,
 )
+from experiments.results.program_runs import ProgramRuns, is_program, read_runs
 from experiments.results.unarchive import opened
 from plots import reproduce
 from plots.contents import TOPICS, answers, drawings
 from plots.draw import PlotsError, encode, link_drawings, write
 from plots.figures import what_if
 from plots.figures.wires import best_flat
+from plots.html import program
 from plots.layout import labels
 from plots.layout.figure_layout import Drawing, Skipped
 from plots.layout.style import TRANSPORTS, style
@@ -95,6 +98,9 @@ def refresh(root: Path) -> list[Path]:
     for archive in sorted((root / DATA).glob("*.tar.xz")):
         name = archive.name.removesuffix(".tar.xz")
         with opened(archive) as results:
+            if is_program(results):
+                make(f"measured: {name}, ", OF_PROGRAMS, read_runs(results))
+                continue
             campaign = load(results)
         make(f"measured: {name}, ", MEASURED, campaign)
         shown = [each for each in TOPICS if any((root / "docs").rglob(f"{name}-{each}*.svg"))]
@@ -186,6 +192,21 @@ def _conditions(campaign: Campaign) -> str:
 
 def _wrapped(text: str) -> str:
     return "\n".join(textwrap.wrap(text, WIDTH, break_on_hyphens=False)) + "\n"
+
+
+def _listed(line: str) -> str:
+    """A line of an answer as one of a list, within another one where it is indented."""
+    depth = "  " * line.startswith(" ")
+    return (
+        textwrap.fill(
+            line.strip(),
+            WIDTH,
+            initial_indent=f"{depth}- ",
+            subsequent_indent=f"{depth}  ",
+            break_on_hyphens=False,
+        )
+        + "\n"
+    )
 
 
 def _times(campaign: Campaign) -> str:
@@ -358,6 +379,12 @@ MEASURED: Mapping[str, Callable[[Campaign], str]] = {
     "best": lambda campaign: "".join(f"- {line}\n" for line in best_flat(campaign)),
 }
 """What pages may say of a campaign: {name of a part: what makes its sentences or its table}."""
+
+OF_PROGRAMS: Mapping[str, Callable[[ProgramRuns], str]] = {
+    "answer": lambda runs: "".join(_listed(line) for line in program.text(runs)),
+    "table": lambda runs: markdown(program.HEAD, program.rows(cost_of(runs))),
+}
+"""What pages may say of a user's program."""
 
 OF_BENCH: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "headline": lambda bench: _wrapped(stored_bench.headline(bench)),

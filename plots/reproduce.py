@@ -16,6 +16,7 @@ from experiments.model.contender_names import NO_MPI
 from experiments.model.launch import NUMPY
 from experiments.model.quantities import NOTHING
 from experiments.results.local_names import Replacing
+from experiments.results.store import PROGRAM
 from plots.html.report import command
 from plots.tables import stored_bench
 from plots.tables.table import markdown
@@ -103,7 +104,8 @@ def _header(path: Path) -> dict[str, Any]:
         return stored_bench.load(path)
     with tarfile.open(path, "r|xz") as tar:
         for member in tar:
-            if member.name.endswith("/campaign.json") and (file := tar.extractfile(member)):
+            named = member.name.endswith(("/campaign.json", f"/{PROGRAM}"))
+            if named and (file := tar.extractfile(member)):
                 header: dict[str, Any] = json.loads(file.read())
                 return header
     return {}

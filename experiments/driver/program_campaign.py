@@ -8,11 +8,13 @@ import contextlib
 import os
 import random
 import re
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from experiments.console.output import printable
 from experiments.console.progress_bar import Display
 from experiments.console.stages import Stages
 from experiments.driver import program_place, watchdog
@@ -55,6 +57,7 @@ def run(request: ProgramRequest, out: Path, stages: Stages, seed: int | None = N
         machine=facts.machine(),
         git=image.revision(),
         began=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        command=tuple(printable(word) for word in sys.argv),
     )
     return _in_place(header, out, stages, begun=False)
 

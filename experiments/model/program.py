@@ -186,8 +186,7 @@ def asked(
             f"--metric {metric!r} has no group: put the number in parentheses, such as "
             r"'steps/s: ([\d.]+)'"
         )
-    folder = Path(workdir)
-    if workdir and not folder.is_dir():
+    if workdir and not Path(workdir).is_dir():
         raise ExperimentsError(f"--workdir {workdir} is no folder; each run gets a copy of one")
     return ProgramRequest(
         words,
@@ -195,7 +194,7 @@ def asked(
         image,
         int(count),
         _words("options", options),
-        str(folder.resolve()) if workdir else "",
+        workdir,
         metric,
         _number("seconds", seconds),
         names,

@@ -28,7 +28,7 @@ FORMAT = "format"
 """Where an archive explains its files."""
 PAGE = ROOT / "docs" / "results-format.md"
 SCHEMAS = ROOT / "docs" / "schemas"
-PARTS = ("launches", "failed", "logs")
+PARTS = ("launches", "failed", "blocks", "logs")
 NAMES = {
     "type": "object",
     "additionalProperties": {"type": "array", "items": {"type": "string"}},
@@ -75,7 +75,8 @@ def refuse_unrepeatable(
     Raises:
         ResultsError: names the revision.
     """
-    revision = str(_values(folder / "campaign.json").get("git", "unknown"))
+    name = store.PROGRAM if (folder / store.PROGRAM).exists() else "campaign.json"
+    revision = str(_values(folder / name).get("git", "unknown"))
     if fault := revision_fault(revision, in_history):
         text = f"{folder} was measured with {fault}, so that nobody can repeat it"
         if target.resolve().parent == PUBLISHED:

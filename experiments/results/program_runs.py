@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from experiments.model.program import BANDS, FORMAT, CallCount, ProgramRequest
-from experiments.results import store, typed
+from experiments.results import local_names, store, typed
 from experiments.results.store import ResultsError
 
-NAME = "program.json"
+NAME = store.PROGRAM
 BLOCKS = "blocks"
 
 
@@ -102,6 +102,7 @@ class ProgramHeader:
     machine: dict[str, str] = field(default_factory=dict)
     git: str = ""
     began: str = ""
+    command: tuple[str, ...] = ()
     format: int = FORMAT
 
 
@@ -127,6 +128,7 @@ def is_program(folder: Path) -> bool:
 def write_header(folder: Path, header: ProgramHeader) -> None:
     """Begin a results folder."""
     (folder / BLOCKS).mkdir(parents=True, exist_ok=True)
+    store.write_json(folder / local_names.FILE, local_names.here(folder))
     store.write_json(folder / NAME, asdict(header))
 
 

@@ -28,6 +28,8 @@ from experiments.results import formats, local_names, typed
 from experiments.results.result import Failure, Result
 
 PRIVATE = 0o700  # of a launch's folder: its ranks and its driver take orders from files there
+PROGRAM = "program.json"
+"""In place of campaign.json, where a user's program was measured; program_runs.py reads it."""
 HEADER = ("name", "experiment", "seed", "schedule")
 """What a campaign cannot be read or resumed without."""
 UNPACKED = "hbmcomm-unpacked-"
@@ -97,6 +99,11 @@ def read_header(folder: Path) -> dict[str, Any]:
     path = folder / "campaign.json"
     if not folder.is_dir():
         raise ResultsError(f"there is no results folder {folder}; make one: ./inv run --out DIR")
+    if (folder / PROGRAM).exists():
+        raise ResultsError(
+            f"{folder} is of a user's program, which has an answer and no figures: "
+            f"./inv report --results {folder}"
+        )
     if not path.exists():
         raise ResultsError(
             f"{folder} holds no campaign.json, so it is no results folder; "

@@ -13,7 +13,7 @@ from experiments.model.quantities import (
 )
 from experiments.results.program_runs import ProgramHeader, ProgramRuns, read_runs
 from plots.draw import write
-from plots.html.report import place, template
+from plots.html.report import command, place, template
 from plots.html.svg_embed import variable
 from plots.layout.style import DARK
 from plots.text.program_answer import answers, conditions
@@ -44,7 +44,7 @@ def page(runs: ProgramRuns) -> str:
         allowed_head=["", *runs.habitats],
         allowed=allowed(runs.header),
         missing=runs.header.missing,
-        command=command(runs.header, runs.folder.name),
+        command=command(list(runs.header.command)),
         machine=runs.header.machine,
         colours=[(variable(light), light, dark) for light, dark in DARK.items()],
     )
@@ -90,27 +90,3 @@ def allowed(header: ProgramHeader) -> list[list[str]]:
         [name, *(each.libraries.get(name, NOTHING) for each in header.habitats)]
         for name in libraries
     ]
-
-
-def command(header: ProgramHeader, name: str) -> str:
-    """The command line that measures the same again."""
-    asked = header.request
-    flags = {
-        "program": shlex.join(asked.program),
-        "host-program": shlex.join(asked.host_program)
-        if asked.host_program != asked.program
-        else "",
-        "image": asked.image,
-        "ranks": str(asked.ranks or ""),
-        "env": ",".join(asked.environments),
-        "profiles": ",".join(asked.profiles) if asked.profiles != ("default",) else "",
-        "options": shlex.join(asked.options),
-        "workdir": asked.workdir,
-        "metric": asked.metric,
-        "seconds": f"{asked.seconds:g}" if asked.seconds else "",
-        "blocks": str(asked.blocks),
-        "seed": str(header.seed),
-        "out": f"results/{name}-again",
-    }
-    words = [word for flag, value in flags.items() if value for word in (f"--{flag}", value)]
-    return shlex.join(["./inv", "run", *words])

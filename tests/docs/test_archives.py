@@ -17,6 +17,7 @@ from plots.tables import stored_bench
 
 ROOT = Path(__file__).parents[2]
 LISTED = tomllib.loads((PUBLISHED / "unrepeatable.toml").read_text(encoding="utf-8"))
+HEADERS = ("campaign.json", "program.json")
 STAND_IN = "/opt/hbmcomm-checkout"
 """What archives have in place of their checkout's path that were made before words."""
 
@@ -36,7 +37,7 @@ def test_every_archive_names_a_clean_revision_of_the_history_or_is_listed() -> N
         pytest.skip("this copy of the tree has no history")
     headers = {path: stored_bench.load(path) for path in PUBLISHED.glob("*.json.xz")}
     for path in PUBLISHED.glob("*.tar.xz"):
-        header = next(content for name, content in contents(path) if name == "campaign.json")
+        header = next(content for name, content in contents(path) if name in HEADERS)
         headers[path] = json.loads(header)
     faults = {
         path.name.partition(".")[0]
@@ -50,7 +51,7 @@ def names_a_folder(archive: Path) -> bool:
     """Whether `./inv archive` would write words where this archive has folders."""
     replacing = Replacing({"CHECKOUT": [STAND_IN]})
     for name, content in contents(archive):
-        if name == "campaign.json":
+        if name in HEADERS:
             command = json.loads(content)["command"]
             roots = [each for flag, each in itertools.pairwise(command) if flag == "--search-root"]
             replacing = Replacing({"CHECKOUT": [STAND_IN, *roots]})
