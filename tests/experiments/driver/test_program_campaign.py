@@ -147,6 +147,7 @@ def test_a_folder_that_is_too_large_to_copy_is_refused(
     monkeypatch.setattr(program_place, "MOST_COPIED", 100)
     with pytest.raises(ExperimentsError, match=r"the current folder .* --workdir"):
         program_place.refuse_large(request("python program.py 1"))
+    program_place.refuse_large(request("a", image="i", environments="docker"))  # has its own
 
 
 def test_a_run_that_is_lost_in_a_block_is_a_finding(tmp_path: Path, place: Path) -> None:
