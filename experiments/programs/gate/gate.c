@@ -76,10 +76,15 @@ static word world(const char *path) {
 static int driver = -1;
 static struct page *page;
 
+/* Nanoseconds without those for which this rank was stopped, also while it read the clock. */
 static uint64_t now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    uint64_t stopped = __atomic_load_n(&page->stopped, __ATOMIC_RELAXED);
+    uint64_t stopped;
+    do {
+        stopped = __atomic_load_n(&page->stopped, __ATOMIC_ACQUIRE);
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    } while (stopped != __atomic_load_n(&page->stopped, __ATOMIC_ACQUIRE));
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec - stopped;
 }
 

@@ -246,3 +246,10 @@ def test_strangers_at_the_gate_are_sent_away(tmp_path: Path) -> None:
                 assert stranger.recv(10) == b""
         assert not gate.ranks
         assert gate.keeper is None
+
+
+def test_a_stop_while_the_clock_is_read_makes_no_call_shorter_or_longer(tmp_path: Path) -> None:
+    source, program = Path(__file__).with_name("stopped_clock.c"), tmp_path / "clock"
+    words = ["cc", "-O1", "-std=gnu11", f"-I{gate_build.SOURCES}", source, "-o", program]
+    subprocess.run(words, check=True)
+    subprocess.run([program], check=True)
