@@ -77,8 +77,8 @@ def _total(each: ArmCost, reference: ArmCost, cost: ProgramCost) -> list[str]:
     elif differs(each, cost):
         more = "longer" if each.ratio.value > 1 else "less"
         first = (
-            f"In {each.arm} {what} takes {more}: {bound_text(each.ratio.low, each.ratio.high)} of "
-            f"the time in {reference.arm}."
+            f"In {each.arm} {what} takes {more} than in {reference.arm}: "
+            f"{bound_text(each.ratio.low, each.ratio.high)}."
         )
     else:
         first = (
@@ -138,7 +138,7 @@ def _why(each: ArmCost, reference: ArmCost, cost: ProgramCost) -> list[str]:
     """Causes, those of the part that lost most first; differences that did not cost come last."""
     if not each.causes:
         if differs(each, cost) and each.ratio.value > 1:
-            return ["No cause is known: nothing that is looked for differs between the two."]
+            return ["No cause is known: of what is looked for, nothing differs."]
         return []
     mpi = each.mpi - reference.mpi
     work = (each.seconds - each.mpi) - (reference.seconds - reference.mpi)
@@ -152,7 +152,7 @@ def _why(each: ArmCost, reference: ArmCost, cost: ProgramCost) -> list[str]:
         texts = "; ".join(cause.text for cause in ordered)
         return [f"What differs, and costs nothing that is seen here: {texts}."]
     likely = [cause for cause in ordered if not is_last(cause)]
-    lines = [f"Cause: {cause.text}. What mends it: {cause.remedy}." for cause in likely]
+    lines = [f"Possible cause: {cause.text}. What mends it: {cause.remedy}." for cause in likely]
     if others := "; ".join(cause.text for cause in ordered if is_last(cause)):
         lines.append(f"What differs as well: {others}.")
     return lines

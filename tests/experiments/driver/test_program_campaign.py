@@ -163,6 +163,26 @@ def test_a_run_that_is_lost_in_a_block_is_a_finding(tmp_path: Path, place: Path)
     assert "ended with exit code 1" in lost[0]
 
 
+def test_a_run_without_counters_shows_what_counting_costs(tmp_path: Path) -> None:
+    asked_for = asked("python program.py 50", ranks="2", blocks=1, uncounted=True, cores=2)
+    runs, lost, _ = measured(asked_for, tmp_path / "out")
+    assert not lost
+    counted = {run.arm: bool(run.calls) for run in runs.blocks[0].runs}
+    assert counted == {"host": True, "host-again": True, "host-uncounted": False}
+
+
+def test_a_dry_run_shows_the_command_of_each_environment() -> None:
+    lines = program_place.preview(request("./a.out", image="my/app:1", environments="all"))
+    assert [line.split(" ", 1)[0] for line in lines] == [
+        "env",
+        "env",
+        "unshare",
+        "docker",
+        "podman",
+    ]
+    assert all(line.endswith("mpiexec -n 2 ./a.out") for line in lines)
+
+
 def test_a_campaign_that_was_stopped_is_completed(tmp_path: Path) -> None:
     out = tmp_path / "out"
     measured(request("python program.py 50"), out)

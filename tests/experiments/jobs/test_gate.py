@@ -146,6 +146,7 @@ def test_the_calls_of_mpi4py_are_counted(started: Started, tmp_path: Path, mpi: 
     assert run.seconds > 0
 
 
+@pytest.mark.alone
 @pytest.mark.ranks
 def test_time_in_a_call_does_not_count_while_a_rank_is_stopped(
     started: Started, tmp_path: Path
@@ -169,6 +170,7 @@ def test_time_in_a_call_does_not_count_while_a_rank_is_stopped(
     assert run.seconds < 0.9
 
 
+@pytest.mark.alone
 def test_a_run_and_what_it_started_work_in_its_slices_alone(
     started: Started, tmp_path: Path
 ) -> None:
