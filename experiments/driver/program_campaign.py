@@ -83,7 +83,12 @@ def _in_place(header: ProgramHeader, out: Path, stages: Stages, begun: bool) -> 
         else:
             header = rehearsal.run(header)
             program_runs.write_header(out, header)
-        return Blocks(place, header, stages).run()
+        try:
+            return Blocks(place, header, stages).run()
+        except KeyboardInterrupt:
+            again = f"./inv run --resume --out {out}"
+            stages.say(f"stopped; finished blocks are kept. To go on: {again}")
+            raise
 
 
 class Rehearsal:

