@@ -1,6 +1,6 @@
 """A signal's handler raises while garbage collection closes a communicator of several hosts.
 
-What was not closed then is closed at the program's end, and everything that it needs is still there.
+What was not closed then is closed at the end of the program, with all that it needs still there.
 """
 
 import gc
