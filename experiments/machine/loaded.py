@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 SUBJECTS = {
-    "C library": re.compile(r"/(libc\.so\.6|libc-[\d.]+\.so|ld-musl-[^/]*)$"),
+    "C library": re.compile(r"/(libc\.so(\.6)?|libc-[\d.]+\.so|ld-musl-[^/]*)$"),
     "MPI": re.compile(r"/(libmpi(ch|_abi)?\.so[\d.]*)$"),
     "Python": re.compile(r"/(python3[\d.]*|libpython3[\d.]*so[\d.]*)$"),
     "BLAS": re.compile(r"/(lib(openblas|scipy_openblas|mkl_rt|blis|blas|flexiblas|atlas)[^/]*)$"),
