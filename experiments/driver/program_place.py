@@ -23,6 +23,7 @@ from experiments.jobs.execute import running
 from experiments.jobs.gate import Gate
 from experiments.jobs.slices import Run
 from experiments.model.arms import HOST, USERLAND
+from experiments.model.checkout import BUILD
 from experiments.model.environment import ENGINES
 from experiments.model.errors import ExperimentsError, Missing
 from experiments.model.program import ProgramArm, ProgramRequest
@@ -187,8 +188,12 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
         gate_build.put(folder / commands.GATE_FOLDER, place.compiled)
         work = _work(place, arm, folder)
         process = _command(request, around, arm, folder, place.images.get(name), work)
-        if arm.in_container and name == "docker":
-            process = commands.with_address(process, containers.address(place.clients[name]))
+        if arm.in_container:
+            if name == podman.NAME:
+                own = podman.variables(BUILD)
+            else:
+                own = containers.address(place.clients[name])
+            process = commands.with_variables(process, own)
         if arm.environment == HOST and place.copied:
             listed = reference_files.copied(place.copied, folder / reference_files.FOLDER)
             process = over_copies(process, listed)

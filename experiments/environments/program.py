@@ -201,9 +201,9 @@ def container_name(around: Surroundings, folder: Path) -> str:
     return f"hbmcomm-{around.label}-{folder.name}"
 
 
-def with_address(process: Process, address: Mapping[str, str]) -> Process:
-    """The command of an engine that does not listen at its usual address."""
-    return replace(process, environment={**process.environment, **address})
+def with_variables(process: Process, variables: Mapping[str, str]) -> Process:
+    """The command with what its engine needs: its address, or settings."""
+    return replace(process, environment={**process.environment, **variables})
 
 
 def _kept(programs: Path, gate: str, library: str, place: str, words: Sequence[str]) -> list[str]:

@@ -86,22 +86,27 @@ def configuration(files: int, processes: int, capabilities: int) -> str | None:
     return f"[containers]\ndefault_ulimits = [{limits}]\n"
 
 
-def start(address: str, log: Path) -> Process:
-    """Start a service in a session of its own; a driver's watchdog finds it by its environment."""
-    variables = dict(os.environ)
+def variables(folder: Path) -> dict[str, str]:
+    """The variables that Podman needs beside this process's; its settings are in the folder."""
     files, processes = (
         resource.getrlimit(each)[1] for each in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
     )
     numbers = int(PID_MAX.read_text(encoding="ascii"))  # Podman lowers its own limit to it
     processes = min(processes, numbers) if processes >= 0 else numbers
     wanted = configuration(files, processes, int(status().get("CapEff", "0"), 16))
-    if wanted and "CONTAINERS_CONF" not in variables:
-        file = log.with_name("containers.conf")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(wanted, encoding="utf-8")
-        variables["CONTAINERS_CONF"] = str(file)
+    if wanted is None or "CONTAINERS_CONF" in os.environ:
+        return {}
+    file = folder / "containers.conf"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(wanted, encoding="utf-8")
+    return {"CONTAINERS_CONF": str(file)}
+
+
+def start(address: str, log: Path) -> Process:
+    """Start a service in a session of its own; a driver's watchdog finds it by its environment."""
     program = executables.find(RUNTIME.program) or RUNTIME.program
-    return dockerd.start(log, [program, "system", "service", "--time=0", address], variables)
+    own = {**os.environ, **variables(log.parent)}
+    return dockerd.start(log, [program, "system", "service", "--time=0", address], own)
 
 
 def ensure_image(

@@ -113,6 +113,6 @@ def test_a_user_who_is_not_root_mounts_in_a_namespace() -> None:
     assert process.argv[-len(WORDS) - 1] == "/work"
 
 
-def test_an_engine_elsewhere_is_named_in_the_environment() -> None:
-    process = program.with_address(Process(("docker",), {"A": "b"}), {"DOCKER_HOST": "unix:///x"})
+def test_what_an_engine_needs_is_in_the_environment() -> None:
+    process = program.with_variables(Process(("docker",), {"A": "b"}), {"DOCKER_HOST": "unix:///x"})
     assert process.environment == {"A": "b", "DOCKER_HOST": "unix:///x"}
