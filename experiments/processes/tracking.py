@@ -26,7 +26,9 @@ DAEMONS = ("dockerd", "podman")
 """Programs that end their children on SIGTERM. The children carry the variable as well."""
 
 SHM = Path("/dev/shm")
-SEGMENTS = ("sm_segment.*", "mpich_shm_*", "ucx_shm_*", "Intel_MPI_*", "hbmcomm.*")
+SEGMENTS = (
+    *("sm_segment.*", "vader_segment.*", "mpich_shm_*", "ucx_shm_*", "Intel_MPI_*", "hbmcomm.*"),
+)
 """Names of the files that ranks of Open MPI, MPICH and Intel MPI share. Transport direct has files
 only where memfd is refused, and only until every rank has mapped them."""
 
@@ -180,6 +182,8 @@ def daemon_of_ours(pid: int) -> str:
 def remove_segments(before: set[Path]) -> None:
     """Remove this user's files that are newer than `before` and that no living process maps.
 
+    Where root starts ranks as another user, whom this machine does not have, theirs as well.
+
     Another job may just have made a file, and gets time to map it. A process that was killed may
     map one for a moment longer.
     """
@@ -190,7 +194,7 @@ def remove_segments(before: set[Path]) -> None:
             with contextlib.suppress(OSError):
                 found = path.lstat()
                 is_old = is_last or now - found.st_mtime > MAP_PATIENCE
-                if is_old and stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+                if is_old and stat.S_ISREG(found.st_mode) and _is_ours(found.st_uid):
                     path.unlink()
         if is_last:
             return
