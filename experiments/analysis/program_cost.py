@@ -108,14 +108,14 @@ def cost_of(runs: ProgramRuns) -> ProgramCost:
     for block in runs.blocks:
         for run in block.runs:
             by_arm.setdefault(run.arm, {})[block.number] = run
-    ranks = max((each.ranks for each in habitats.values()), default=0) or 1
+    ranks = max((habitat.ranks for habitat in habitats.values()), default=0) or 1
     usual = by_arm.get(reference, {})
     costs = [
         _cost(arm, own, usual, habitats, reference, ranks, request.seconds)
         for arm, own in by_arm.items()
         if arm != again
     ]
-    costs.sort(key=lambda cost: [each.name for each in request.arms].index(cost.arm))
+    costs.sort(key=lambda cost: [arm.name for arm in request.arms].index(cost.arm))
     twin = None
     if again in by_arm:
         twin = _paired(by_arm[again], usual, lambda run: _time(run, request.seconds))
@@ -182,7 +182,7 @@ def _in_mpi(counts: Iterable[CallCount]) -> float:
 
 def _slower(own: dict[int, ArmRun], usual: dict[int, ArmRun], ranks: int) -> list[CallCost]:
     """The calls that take longer than in the reference, as their intervals say."""
-    found: list[tuple[float, CallCost]] = []
+    slower: list[tuple[float, CallCost]] = []
     names = sorted({name for run in own.values() for name in run.calls})
     for name in names:
         for band, size in enumerate(BAND_NAMES):
@@ -194,7 +194,9 @@ def _slower(own: dict[int, ArmRun], usual: dict[int, ArmRun], ranks: int) -> lis
             ]
             if not both:
                 continue
-            ratio = median_ratio([_each(a, name, band) / _each(b, name, band) for a, b in both])
+            ratio = median_ratio(
+                [_seconds_a_call(a, name, band) / _seconds_a_call(b, name, band) for a, b in both]
+            )
             seconds = statistics.median(_spent(a, name, band) for a, _ in both) / ranks
             more = statistics.median(
                 (_spent(a, name, band) - _spent(b, name, band)) / ranks for a, b in both
@@ -204,9 +206,9 @@ def _slower(own: dict[int, ArmRun], usual: dict[int, ArmRun], ranks: int) -> lis
             if ratio.low > 1 and share > NOTABLE:
                 label = f"{name}, {size}" if size else name
                 calls = round(statistics.median(_calls(a, name, band) for a, _ in both))
-                found.append((more, CallCost(label, share, ratio, calls)))
-    found.sort(key=lambda each: -each[0])
-    return [cost for _, cost in found[:MOST_CALLS]]
+                slower.append((more, CallCost(label, share, ratio, calls)))
+    slower.sort(key=lambda pair: -pair[0])
+    return [cost for _, cost in slower[:MOST_CALLS]]
 
 
 def _calls(run: ArmRun, name: str, band: int) -> int:
@@ -219,16 +221,16 @@ def _spent(run: ArmRun, name: str, band: int) -> float:
     return count.nanoseconds[band] / 1e9 if count else 0.0
 
 
-def _each(run: ArmRun, name: str, band: int) -> float:
+def _seconds_a_call(run: ArmRun, name: str, band: int) -> float:
     return _spent(run, name, band) / max(_calls(run, name, band), 1)
 
 
 def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
     """The differences between an environment and the reference that can cost time."""
-    found: list[Cause] = []
+    differences: list[Cause] = []
     own, usual = here.allows, there.allows
     if own.get("reading") and not usual.get("reading", 1):
-        found.append(
+        differences.append(
             Cause(
                 "its ranks may not read each other's memory (process_vm_readv is refused), so an "
                 "MPI copies long messages twice",
@@ -238,7 +240,7 @@ def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
         )
     needed = shared_memory(ranks)
     if ranks > 1 and own.get("shm", needed) < min(needed, usual.get("shm", needed)):
-        found.append(
+        differences.append(
             Cause(
                 f"its /dev/shm has {bytes_text(own['shm'])}, and MPIs want about "
                 f"{bytes_text(needed)} for {ranks} ranks",
@@ -248,21 +250,21 @@ def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
         )
     cpus = own.get("cpus", 0)
     if here.quota and here.quota < min(there.quota or cpus, cpus):
-        found.append(
+        differences.append(
             Cause(
                 f"its cgroup may use {here.quota:.3g} CPUs' worth of time, and it has {cpus} CPUs",
                 f"--options '--cpus {cpus}', or no limit",
             )
         )
     if 0 < cpus < usual.get("cpus", 0):
-        found.append(
+        differences.append(
             Cause(
                 f"it may use {cpus} CPUs, and {there.arm} {usual['cpus']}",
                 "no --cpuset-cpus, or one with all of them",
             )
         )
     if own.get("placing") and not usual.get("placing", 1):
-        found.append(
+        differences.append(
             Cause(
                 "it may not choose where its memory is (set_mempolicy is refused)",
                 "--options '--cap-add SYS_NICE', as for docker run",
@@ -272,11 +274,11 @@ def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
     for subject, part in LIBRARIES.items():
         one, other = here.libraries.get(subject), there.libraries.get(subject)
         if one and other and one != other:
-            found.append(
+            differences.append(
                 Cause(
                     f"it has another {subject}: {one}, where {there.arm} has {other}",
                     f"the same {subject} in the image",
                     part,
                 )
             )
-    return found
+    return differences

@@ -135,15 +135,15 @@ class Rehearsal:
                     self._stages.say(missing[arm.name])
         if missing and len(habitats) == 1:
             raise ExperimentsError("\n".join(missing.values()))
-        if len({each.timed for each in habitats}) > 1:
-            seen = "; ".join(f"{each.arm}: {each.ranks} ranks" for each in habitats)
+        if len({habitat.timed for habitat in habitats}) > 1:
+            seen = "; ".join(f"{one.arm}: {one.ranks} ranks" for one in habitats)
             self._stages.say(f"MPI is not seen everywhere, so the whole program is timed: {seen}")
-            habitats = [replace(each, timed=Timed.WHOLE) for each in habitats]
-        shortest = min(each.seconds for each in habitats)
+            habitats = [replace(habitat, timed=Timed.WHOLE) for habitat in habitats]
+        shortest = min(habitat.seconds for habitat in habitats)
         return replace(
             header,
             slice=max(SHORTEST, min(SLICE, shortest / SLICES)),
-            image_id=min((each.id for each in self._place.images.values()), default=""),
+            image_id=min((held.id for held in self._place.images.values()), default=""),
             habitats=tuple(habitats),
             missing=missing,
             copied=uncopied,
@@ -193,10 +193,10 @@ class Blocks:
 
     def __init__(self, place: Place, header: ProgramHeader, stages: Stages) -> None:
         self._place, self._header, self._stages = place, header, stages
-        place.around.large.update(each.arm for each in header.habitats if each.large)
+        place.around.large.update(one.arm for one in header.habitats if one.large)
         whole = header.habitats[0].timed == Timed.WHOLE
         place.around = replace(place.around, whole=whole)
-        self._habitats = {each.arm: each for each in header.habitats}
+        self._habitats = {habitat.arm: habitat for habitat in header.habitats}
         self._arms = [arm for arm in place.request.arms if arm.base in self._habitats]
         self._alone = _unpausable(header.habitats)  # why the runs of a block are not alive together
 
@@ -319,7 +319,7 @@ def _unpausable(habitats: Iterable[Habitat]) -> str:
 
     A quota is of each period of 0.1 s: while a run is stopped it is given time that it did not use.
     """
-    limited = [each for each in habitats if 0 < each.quota < each.allows.get("cpus", 0)]
+    limited = [one for one in habitats if 0 < one.quota < one.allows.get("cpus", 0)]
     if not limited:
         return ""
     return f"{limited[0].arm} has a quota of CPU time, which recovers while a run is stopped"

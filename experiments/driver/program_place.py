@@ -118,12 +118,12 @@ def ready(
 def _image(client: docker.DockerClient, name: str, tag: str, stages: Stages) -> UserImage:
     """The user's image, pulled where the engine does not have it."""
     try:
-        found = client.images.get(tag)
+        held = client.images.get(tag)
     except docker.errors.ImageNotFound:
         with stages.stage(f"{name} pull of {tag}"):
             try:
                 client.images.pull(tag)
-                found = client.images.get(tag)
+                held = client.images.get(tag)
             except engine.FAILURES as error:
                 why = getattr(error, "explanation", None) or str(error)
                 raise Missing(
@@ -134,25 +134,25 @@ def _image(client: docker.DockerClient, name: str, tag: str, stages: Stages) -> 
         raise Missing(
             f"{name} cannot look for the image {tag}: {error}; see ./inv doctor"
         ) from error
-    settings = found.attrs.get("Config") or {}
+    settings = held.attrs.get("Config") or {}
     variables = dict(text.split("=", 1) for text in settings.get("Env") or [] if "=" in text)
-    return UserImage(str(found.id), {"PATH": PATH, **variables}, settings.get("WorkingDir") or "/")
+    return UserImage(str(held.id), {"PATH": PATH, **variables}, settings.get("WorkingDir") or "/")
 
 
-def _with_layers(client: docker.DockerClient, found: UserImage) -> UserImage:
+def _with_layers(client: docker.DockerClient, image: UserImage) -> UserImage:
     """The image with its layers.
 
     Raises:
         Missing: they cannot be had.
     """
     try:
-        shown = layers.of(client, Image(found.id, found.id, "", "", "", "", False))
+        shown = layers.of(client, Image(image.id, image.id, "", "", "", "", False))
     except layers.Unshared as reason:
         raise Missing(
             f"userland needs the files of the engine's containers themselves, because {reason}: "
             "leave it out of --env"
         ) from reason
-    return replace(found, layers=(str(shown.folder), shown.option), tree=layers.mount_point())
+    return replace(image, layers=(str(shown.folder), shown.option), tree=layers.mount_point())
 
 
 def _command(
@@ -160,16 +160,16 @@ def _command(
     around: Surroundings,
     arm: ProgramArm,
     folder: Path,
-    found: UserImage | None,
+    image: UserImage | None,
     work: Path | None,
 ) -> Process:
     words = request.words(arm)
     if arm.environment == HOST:
         return commands.on_host(around, arm, folder, words, work)
-    assert found
+    assert image
     if arm.environment == USERLAND:
-        return commands.over_layers(around, arm, folder, words, found, work)
-    return commands.in_container(around, arm, folder, words, found, work, request.options)
+        return commands.over_layers(around, arm, folder, words, image, work)
+    return commands.in_container(around, arm, folder, words, image, work, request.options)
 
 
 @contextlib.contextmanager
@@ -182,9 +182,9 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
     request, around = place.request, place.around
     name = arm.environment if arm.in_container else "docker"
     with scratch.folder(scratch.SHORT, "hbmcomm-program-") as folder:
-        for each in (commands.GATE_FOLDER, commands.UPPER, commands.OVERLAY):
-            (folder / each).mkdir()
-            (folder / each).chmod(0o755)
+        for part in (commands.GATE_FOLDER, commands.UPPER, commands.OVERLAY):
+            (folder / part).mkdir()
+            (folder / part).chmod(0o755)
         gate_build.put(folder / commands.GATE_FOLDER, place.compiled)
         work = _work(place, arm, folder)
         process = _command(request, around, arm, folder, place.images.get(name), work)

@@ -1,7 +1,7 @@
 """The commands that run a user's program, each under the keeper of experiments/programs/gate. Pure.
 
 In an image the user's files are as they are: the keeper, the library and the gate's socket are
-mounted read-only beside them, and each run has a writable layer of its own, which nobody keeps.
+mounted read-only beside them, and each run has a writable layer of its own, which is discarded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ class Surroundings:
         label: of the containers.
         root: whether the driver is root.
         seccomp: the file of the profile tuned's filter.
-        large: the environments whose MPI has calls with counts of 64 bits.
+        large: the environments with an MPI that has calls with counts of 64 bits.
         whole: whether no ranks are held, since the whole program is timed.
     """
 
@@ -107,11 +107,11 @@ class Surroundings:
         """For a launcher that --ranks starts, and its ranks."""
         if not self.ranks:
             return dict(AS_ROOT)
-        found = {**LAUNCHERS, "HBMCOMM_GATE_RANKS": str(self.ranks)}
+        variables = {**LAUNCHERS, "HBMCOMM_GATE_RANKS": str(self.ranks)}
         if self.ranks > self.cores:
-            for variables in YIELDING.values():
-                found |= variables
-        return found
+            for yielding in YIELDING.values():
+                variables |= yielding
+        return variables
 
 
 def on_host(
@@ -168,8 +168,8 @@ def in_container(
     allowed = profiles.options(arm.profile, around.machine, around.ranks, arm.environment)
     del allowed["read_only"]  # a program may write beside its files; each run has a layer for it
     allowed["security_opt"] = [
-        f"seccomp={around.seccomp}" if each.startswith("seccomp=") else each
-        for each in allowed["security_opt"]
+        f"seccomp={around.seccomp}" if rule.startswith("seccomp=") else rule
+        for rule in allowed["security_opt"]
     ]
     volumes = {str(folder / GATE_FOLDER): {"bind": INSIDE, "mode": "ro"}}
     if work:

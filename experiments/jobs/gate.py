@@ -99,14 +99,14 @@ class Gate(contextlib.ExitStack):
         size: of COMM_WORLD; 0 before a rank has come.
         refused: the errno with which the program could not be executed, or 0.
         executes: whether the keeper has become the program.
-        is_repeated: whether ranks of a second MPI program came; nobody holds these.
+        is_repeated: whether ranks of a second MPI program came, which are not held.
     """
 
     def __init__(self, folder: Path, users: Collection[int]) -> None:
         """Listen in a folder whose path is short.
 
         Args:
-            users: whose processes may come.
+            users: UIDs of the processes that may come.
         """
         super().__init__()
         self.keeper: Announced | None = None
@@ -131,7 +131,7 @@ class Gate(contextlib.ExitStack):
         ready, _, _ = select.select([*waiting, *watched], [], [], patience)
         if self._listener in ready:
             self._accept()
-        for caller in [each for each in self._unheard if each[0] in ready]:
+        for caller in [one for one in self._unheard if one[0] in ready]:
             self._unheard.remove(caller)
             self._take(*caller)
         if watched and watched[0] in ready:
@@ -151,10 +151,10 @@ class Gate(contextlib.ExitStack):
         with contextlib.suppress(BlockingIOError):
             while True:
                 connection, _ = self._listener.accept()
-                told = connection.getsockopt(
+                credentials = connection.getsockopt(
                     socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size
                 )
-                pid, user, _ = CREDENTIALS.unpack(told)
+                pid, user, _ = CREDENTIALS.unpack(credentials)
                 if user in self._users and pid > 0:
                     self._unheard.append((connection, pid))
                 else:

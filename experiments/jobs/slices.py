@@ -251,7 +251,7 @@ def _descendants(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             children += map(int, (task / "children").read_text().split())
-    return [each for child in children for each in (child, *_descendants(child))]
+    return [pid for child in children for pid in (child, *_descendants(child))]
 
 
 def _works(pid: int) -> bool:

@@ -24,7 +24,7 @@ def limits(procfs: Path = Path("/proc"), process: str = "self") -> dict[str, str
     container without its view, or does not limit the group at all.
 
     Args:
-        process: whose limits, by its PID here; this one's are the default.
+        process: the PID of a process here; this one by default.
     """
     groups = read(procfs / process / "cgroup")
     mounts = read(procfs / "self/mountinfo")

@@ -26,14 +26,14 @@ def loaded(pids: Iterable[int]) -> dict[str, str]:
 
     What this user may not read is left out.
     """
-    found: dict[str, str] = {}
+    libraries: dict[str, str] = {}
     for pid in pids:
         for path in mapped_code(pid):
             for subject, pattern in SUBJECTS.items():
-                if subject not in found and (name := pattern.search(path)):
+                if subject not in libraries and (name := pattern.search(path)):
                     version = _version(_seen_by(pid, path))
-                    found[subject] = f"{name[1]} {version}".strip()
-    return found
+                    libraries[subject] = f"{name[1]} {version}".strip()
+    return libraries
 
 
 def _seen_by(pid: int, path: str) -> Path:

@@ -20,7 +20,7 @@ KEEPER, LIBRARY, LARGE, SOCKET = "keeper", "gate.so", "gate-large.so", "gate"
 """What each run has in a folder: a program, two builds of a library, and where the driver listens.
 The second build is for an MPI that has calls with counts of 64 bits."""
 BAND_NAMES = ("", "up to 256 B", "up to 4 KiB", "up to 64 KiB", "up to 1 MiB", "above 1 MiB")
-"""Ranges of the sizes of calls, as counters.h has them; the first one is of calls without one."""
+"""Ranges of the sizes of calls, as gate.c has them; the first one is of calls without one."""
 BANDS = len(BAND_NAMES)
 
 
@@ -77,7 +77,7 @@ class ProgramArm:
 
     @property
     def base(self) -> str:
-        """The name of the environment whose first run stands for this arm's."""
+        """The name of the arm with a first run, which this arm repeats."""
         return replace(self, twin=False, counted=True).name
 
     @property

@@ -182,7 +182,7 @@ def daemon_of_ours(pid: int) -> str:
 def remove_segments(before: set[Path]) -> None:
     """Remove this user's files that are newer than `before` and that no living process maps.
 
-    Where root starts ranks as another user, whom this machine does not have, theirs as well.
+    Files of the unknown user that ranks of a root run as are removed too.
 
     Another job may just have made a file, and gets time to map it. A process that was killed may
     map one for a moment longer.

@@ -117,7 +117,7 @@ class ProgramRuns:
     @property
     def habitats(self) -> dict[str, Habitat]:
         """By the names of the environments, the reference first."""
-        return {each.arm: each for each in self.header.habitats}
+        return {habitat.arm: habitat for habitat in self.header.habitats}
 
 
 def is_program(folder: Path) -> bool:

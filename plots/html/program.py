@@ -65,28 +65,29 @@ def rows(cost: ProgramCost) -> list[list[str]]:
     """The table of the environments, the reference first."""
     return [
         [
-            each.arm,
-            ratio_text(each.ratio.value),
-            bound_text(each.ratio.low, each.ratio.high),
-            seconds_text(each.seconds),
-            share_text(each.mpi / each.seconds) if each.seconds else NOTHING,
-            seconds_text(each.started),
-            seconds_text(each.readied),
+            arm.arm,
+            ratio_text(arm.ratio.value),
+            bound_text(arm.ratio.low, arm.ratio.high),
+            seconds_text(arm.seconds),
+            share_text(arm.mpi / arm.seconds) if arm.seconds else NOTHING,
+            seconds_text(arm.started),
+            seconds_text(arm.readied),
         ]
-        for each in cost.costs
+        for arm in cost.costs
     ]
 
 
 def allowed(header: ProgramHeader) -> list[list[str]]:
     """What each environment has and allows, a line for each fact that was looked for."""
-    names = dict.fromkeys(name for each in header.habitats for name in each.allows)
-    libraries = dict.fromkeys(name for each in header.habitats for name in each.libraries)
+    names = dict.fromkeys(name for habitat in header.habitats for name in habitat.allows)
+    libraries = dict.fromkeys(name for habitat in header.habitats for name in habitat.libraries)
     lines = [
-        [name, *(str(each.allows.get(name, NOTHING)) for each in header.habitats)] for name in names
+        [name, *(str(habitat.allows.get(name, NOTHING)) for habitat in header.habitats)]
+        for name in names
     ]
-    quotas = (f"{each.quota:g}" if each.quota else "none" for each in header.habitats)
+    quotas = (f"{habitat.quota:g}" if habitat.quota else "none" for habitat in header.habitats)
     lines.append(["quota in CPUs", *quotas])
     return lines + [
-        [name, *(each.libraries.get(name, NOTHING) for each in header.habitats)]
+        [name, *(habitat.libraries.get(name, NOTHING) for habitat in header.habitats)]
         for name in libraries
     ]

@@ -3,7 +3,7 @@
  * Linked statically, so it runs in any image of its architecture. It tells the driver what this
  * environment allows, waits, and executes the program with the library preloaded: so the driver
  * knows the process, the time at which it begins, and why it cannot begin. LIBRARY may be "", for a
- * program whose ranks are not to be held; FOLDER is where it works, "" where it is there.
+ * program without ranks to hold; FOLDER is where it works, "" where it is there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -118,7 +118,7 @@ int main(int count, char **words) {
     }
     int driver = connected(words[1]);
     if (driver < 0) {
-        fprintf(stderr, "keeper: nobody answers at %s: %s\n", words[1], strerror(errno));
+        fprintf(stderr, "keeper: no driver answers at %s: %s\n", words[1], strerror(errno));
         return NOT_BEGUN;
     }
     char text[TEXT], answer;
