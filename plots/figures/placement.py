@@ -43,13 +43,22 @@ def draw(campaign: Campaign) -> list[Drawing]:
 
 
 def _lacking(campaign: Campaign) -> dict[str, str]:
-    """Why a factor has a level that was not measured."""
-    return {
-        factor: f"{level}: {campaign.unmeasured[level]}"
-        for factor, (_, _, levels) in FACTORS.items()
-        for level in levels
-        if level in campaign.unmeasured
-    }
+    """Why a factor that was asked for has no ratio."""
+    reasons: dict[str, str] = {}
+    for factor, (words, _, levels) in FACTORS.items():
+        absent = [level for level in reversed(levels) if level in campaign.unmeasured]
+        if absent:
+            reasons[factor] = "; ".join(
+                f"{level}: {campaign.unmeasured[level]}" for level in absent
+            )
+        elif set(levels) <= set(campaign.cells[factor]) and not (
+            len(campaign.placements) and len(at(campaign.placements, factor=factor))
+        ):
+            reasons[factor] = (
+                f"{words}: no two blocks timed as many operations in an interval; more blocks "
+                "(--blocks) give pairs"
+            )
+    return reasons
 
 
 def _drawing(part: Part, lacking: dict[str, str]) -> Drawing:
@@ -126,12 +135,10 @@ def answers(campaign: Campaign) -> Iterator[Answer]:
 def _place(campaign: Campaign, factor: str, done: str) -> str:
     """What a placement costs, or why that was not measured; "" where it was not asked for."""
     frame = at(campaign.placements, factor=factor)
-    _, held, levels = FACTORS[factor]
     if frame.empty:
-        absent = [level for level in reversed(levels) if level in campaign.unmeasured]
-        reasons = "; ".join(f"{level}: {campaign.unmeasured[level]}" for level in absent)
-        return f"Not measured. {reasons}" if reasons else ""
-    return slowdown(usual(frame, held), campaign, done)
+        reason = _lacking(campaign).get(factor, "")
+        return f"Not measured. {reason}" if reason else ""
+    return slowdown(usual(frame, FACTORS[factor][1]), campaign, done)
 
 
 def _rows(campaign: Campaign) -> pd.DataFrame:

@@ -3,8 +3,8 @@
 import pytest
 
 from plots.figures.placement import FIGURE as placement
-from tests.campaigns import find
-from tests.plots.figures.reading import message, only
+from tests.campaigns import find, make_cells, of_cells
+from tests.plots.figures.reading import message, only, reason
 
 
 def test_a_column_per_placement_factor() -> None:
@@ -43,3 +43,9 @@ def test_without_a_host_the_first_arm_there_is_is_shown() -> None:
     drawing = only(placement, found)
     assert message(drawing).startswith("Placement, 2 ranks, vm Open MPI")
     assert "Emulated machine gh200 (tcg)" in message(drawing)
+
+
+def test_blocks_that_cannot_be_paired_are_the_reason() -> None:
+    cells = make_cells(arms=("host",), bindings=("packed", "spread"), blocks=2)
+    unlike = of_cells(cells.assign(group=cells["binding"].map({"packed": 1, "spread": 2})))
+    assert "spread over packed: no two blocks timed as many operations" in reason(placement, unlike)
