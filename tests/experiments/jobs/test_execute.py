@@ -203,8 +203,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def made(clock: Clock) -> Iterator[BinaryIO]:
-    """A segment that has just been made."""
+def made(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
+    """A segment that has just been made; those of other jobs, which come and go, are not seen."""
+    monkeypatch.setattr(tracking, "SEGMENTS", (SEGMENT.name,))
     with SEGMENT.open("w+b") as file:
         file.truncate(4096)
         os.utime(SEGMENT, (clock.time(), clock.time()))
