@@ -41,8 +41,8 @@ class LaunchContext:
         gone: by environment, a function: why a machine is gone that its launches run on, "" while
             all are there; given the seconds for which a launch has not got on.
         files: by MPI, what each launch of the reference gets fresh copies of.
-        groups: the most operations that any interval has had so far, by ranks, operation and
-            bytes. Later launches take as many: sides of a pair with other groups give no ratio.
+        groups: the operations that an interval has, by ranks, operation and bytes. Later blocks
+            take as many: sides of a pair with other groups give no ratio.
         first: by MPI and program, a finished launch that others must hold the same code as.
     """
 
@@ -56,9 +56,20 @@ class LaunchContext:
     first: dict[tuple[str, str], Result] = field(default_factory=dict)
 
     def group(self, ranks: int, cell: Cell, needed: int) -> int:
-        """As many operations as intervals of this cell have, in all blocks from now on."""
+        """As many operations as intervals of this cell have, in all blocks from now on.
+
+        As many as in the blocks before, also of a campaign that goes on. They are twice as many as
+        the clock needs, so that they stay enough where the machine becomes up to twice as fast;
+        beyond that there are more.
+        """
+        if not self.groups:
+            for name in sorted(store.finished(self.folder)):
+                result = store.read_result(self.folder, name)
+                for each in result.measured if result.company else ():
+                    self.groups[result.launch.ranks, each.operation, each.bytes] = each.group
         key = (ranks, cell.operation, cell.bytes)
-        self.groups[key] = max(needed, self.groups.get(key, 1))
+        if needed > 2 * self.groups.get(key, 0):
+            self.groups[key] = needed
         return self.groups[key]
 
     def prepare(self, launch: Launch, place: Path) -> Command:
