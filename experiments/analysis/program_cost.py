@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from experiments.analysis.statistics import Interval, median_ratio
 from experiments.environments.profiles import shared_memory
 from experiments.model.program import BAND_NAMES, CallCount, Timed
-from experiments.model.quantities import bytes_text
+from experiments.model.quantities import bytes_text, counted
 from experiments.results.program_runs import ArmRun, Habitat, ProgramRuns
 
 LIBRARIES = {"BLAS": "work", "Python": "work", "C library": "work", "MPI": "MPI"}
@@ -75,6 +75,21 @@ class ArmCost:
 
 
 @dataclass(frozen=True)
+class Lines:
+    """How far apart two CPUs were: nanoseconds of a cache line from one to the other and back.
+
+    Attributes:
+        low, high: between which 90 % of the slices were.
+        apart: by how much, at most, an environment's slices met another time than the reference's,
+            as a share; of each environment the median over blocks.
+    """
+
+    low: float
+    high: float
+    apart: float
+
+
+@dataclass(frozen=True)
 class ProgramCost:
     """The answer of a campaign.
 
@@ -83,6 +98,7 @@ class ProgramCost:
         twin: the ratio of the reference's A/A pair; None without one.
         blocks: that have all environments; in_turns: those of them that took turns.
         window: seconds that were measured of each run; 0.0: to the end.
+        lines: None where they were not measured.
     """
 
     costs: tuple[ArmCost, ...]
@@ -91,6 +107,7 @@ class ProgramCost:
     in_turns: int
     timed: Timed
     window: float
+    lines: Lines | None = None
 
     @property
     def floor(self) -> float:
@@ -127,7 +144,28 @@ def cost_of(runs: ProgramRuns) -> ProgramCost:
         sum(block.in_turns for block in whole),
         Timed(next(iter(habitats.values())).timed),
         request.seconds,
+        _lines(by_arm, reference),
     )
+
+
+def _lines(by_arm: dict[str, dict[int, ArmRun]], reference: str) -> Lines | None:
+    def mean(run: ArmRun) -> float:
+        seen = [line for line in run.lines if line]
+        return statistics.fmean(seen) if seen else 0.0
+
+    every = [
+        line for runs in by_arm.values() for run in runs.values() for line in run.lines if line
+    ]
+    if len(every) < 2:
+        return None
+    usual = {number: mean(run) for number, run in by_arm.get(reference, {}).items()}
+    apart = []
+    for runs in by_arm.values():
+        own = {number: mean(run) for number, run in runs.items()}
+        if ratios := [own[n] / usual[n] for n in own if own[n] and usual.get(n)]:
+            apart.append(abs(statistics.median(ratios) - 1))
+    cuts = statistics.quantiles(every, n=20)
+    return Lines(cuts[0], cuts[-1], max(apart, default=0.0))
 
 
 def _cost(
@@ -226,7 +264,10 @@ def _seconds_a_call(run: ArmRun, name: str, band: int) -> float:
 
 
 def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
-    """The differences between an environment and the reference that can cost time."""
+    """The differences between an environment and the reference that can cost time.
+
+    Those that usually cost most come first.
+    """
     differences: list[Cause] = []
     own, usual = here.allows, there.allows
     if own.get("reading") and not usual.get("reading", 1):
@@ -252,23 +293,15 @@ def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
     if here.quota and here.quota < min(there.quota or cpus, cpus):
         differences.append(
             Cause(
-                f"its cgroup may use {here.quota:.3g} CPUs' worth of time, and it has {cpus} CPUs",
+                f"its cgroup may use the time of {here.quota:.3g} CPUs, and it has {cpus}",
                 f"--options '--cpus {cpus}', or no limit",
             )
         )
     if 0 < cpus < usual.get("cpus", 0):
         differences.append(
             Cause(
-                f"it may use {cpus} CPUs, and {there.arm} {usual['cpus']}",
+                f"it may use {counted(cpus, 'CPU')}, and {there.arm} {usual['cpus']}",
                 "no --cpuset-cpus, or one with all of them",
-            )
-        )
-    if own.get("placing") and not usual.get("placing", 1):
-        differences.append(
-            Cause(
-                "it may not choose where its memory is (set_mempolicy is refused)",
-                "--options '--cap-add SYS_NICE', as for docker run",
-                "work",
             )
         )
     for subject, part in LIBRARIES.items():
@@ -281,4 +314,13 @@ def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
                     part,
                 )
             )
-    return differences
+    if own.get("placing") and not usual.get("placing", 1):
+        differences.append(
+            Cause(
+                "it may not choose where its memory is (set_mempolicy is refused)",
+                "--options '--cap-add SYS_NICE', as for docker run",
+                "work",
+            )
+        )
+    has_mpi = here.ranks or there.ranks or "MPI" in here.libraries | there.libraries
+    return differences if has_mpi else [one for one in differences if one.part != "MPI"]

@@ -20,11 +20,12 @@ from experiments.console.stages import Stages
 from experiments.driver import program_place, watchdog
 from experiments.driver.program_place import Place
 from experiments.jobs.slices import Run, RunLost, Unstoppable
-from experiments.machine import cgroup, facts, loaded
+from experiments.machine import cache_line, cgroup, facts, loaded
+from experiments.machine.cache_line import CacheLine
 from experiments.model import plain_file
 from experiments.model.arms import HOST
 from experiments.model.errors import ExperimentsError
-from experiments.model.program import ProgramArm, ProgramRequest, Timed
+from experiments.model.program import LINE, ProgramArm, ProgramRequest, Timed
 from experiments.processes import ownership
 from experiments.processes.files import last_lines
 from experiments.provision import image, reference_files
@@ -177,7 +178,8 @@ class Rehearsal:
             elif request.seconds:
                 first.terminate()
             seconds = first.seconds if has_ranks else time.monotonic() - began
-            _check(first.finish(END_PATIENCE), bool(request.seconds), _hint(first))
+            hint = _hint(first) if request.ranks or first.gate.ranks else ""
+            _check(first.finish(END_PATIENCE), bool(request.seconds), hint)
             ranks, allows = len(first.gate.ranks), first.gate.facts
             if first.gate.is_repeated:
                 self._stages.say(f"{arm.name} runs several MPI programs, which are timed as one")
@@ -199,6 +201,7 @@ class Blocks:
         self._habitats = {habitat.arm: habitat for habitat in header.habitats}
         self._arms = [arm for arm in place.request.arms if arm.base in self._habitats]
         self._alone = _unpausable(header.habitats)  # why the runs of a block are not alive together
+        self._line: CacheLine | None = None
 
     def run(self) -> list[str]:
         """Run those that are missing; why runs were lost, in lines."""
@@ -211,7 +214,10 @@ class Blocks:
         if self._alone:
             self._stages.say(f"runs work one after the other, since {self._alone}")
         failures, losses = dict(self._header.missing), dict[str, int]()
-        with Display(wanted, len(done)) as display:
+        with (
+            Display(wanted, len(done)) as display,
+            cache_line.between_cpus(self._place.compiled / LINE) as self._line,
+        ):
             for number in sorted(set(range(wanted)) - done):
                 display.begin(f"block {number}")
                 block = self._block(number, display)
@@ -253,6 +259,8 @@ class Blocks:
             expected = sum(self._seconds(arms[name]) for name in alive)
             while alive:
                 for name in order.sample(list(alive), len(alive)):
+                    if self._line:
+                        alive[name].lines.append(self._line.nanoseconds())
                     if self._work(alive[name], company=len(alive) > 1):
                         self._take(arms[name], number, alive.pop(name), results, lost)
                 left = (self._seconds(arms[name]) - run.seconds for name, run in alive.items())
@@ -310,7 +318,8 @@ class Blocks:
             return
         metric = _metric(self._header.request.metric, _log(self._place, arm, str(number)))
         results[arm.name] = ArmRun(
-            arm.name, run.seconds, run.slices, run.started, run.readied, metric, counts
+            *(arm.name, run.seconds, run.slices, run.started, run.readied, metric, counts),
+            tuple(run.lines),
         )
 
 

@@ -19,6 +19,8 @@ FEWEST, USUAL = 1, 10
 KEEPER, LIBRARY, LARGE, SOCKET = "keeper", "gate.so", "gate-large.so", "gate"
 """What each run has in a folder: a program, two builds of a library, and where the driver listens.
 The second build is for an MPI that has calls with counts of 64 bits."""
+LINE = "line"
+"""The program that measures a cache line between two CPUs; the driver's own."""
 BAND_NAMES = ("", "up to 256 B", "up to 4 KiB", "up to 64 KiB", "up to 1 MiB", "above 1 MiB")
 """Ranges of the sizes of calls, as gate.c has them; the first one is of calls without one."""
 BANDS = len(BAND_NAMES)

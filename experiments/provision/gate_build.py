@@ -1,4 +1,5 @@
-"""Compiles what a user's program is run with: the keeper and the preloaded library.
+"""Compiles what a user's program is run with: the keeper, the preloaded library, and what measures
+a cache line beside it.
 
 They are compiled by this machine's C compiler, once for each state of their sources, for its own
 architecture or, with a cross-compiler, for another one.
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from experiments.model.checkout import BUILD, ROOT
 from experiments.model.errors import Missing
-from experiments.model.program import KEEPER, LARGE, LIBRARY
+from experiments.model.program import KEEPER, LARGE, LIBRARY, LINE
 from experiments.processes import scratch
 from experiments.processes.executables import captured, find
 
@@ -29,6 +30,7 @@ WORDS = {
     KEEPER: ("-static", "keeper.c"),
     LIBRARY: SHARED,
     LARGE: ("-DLARGE_COUNTS", *SHARED),
+    LINE: ("-static", "line.c"),
 }
 
 
@@ -66,14 +68,13 @@ def _compile(words: list[str], name: str) -> None:
         return
     errors = [line for line in done.stderr.splitlines() if "error" in line or "cannot find" in line]
     reason = (errors or done.stderr.splitlines() or ["no message"])[0]
-    static = ": sudo apt-get install -y libc6-dev, or glibc-static elsewhere"
-    raise Missing(
-        f"{words[0]} cannot make {name} for --program: {reason}{static if name == KEEPER else ''}"
-    )
+    install = ": sudo apt-get install -y libc6-dev, or glibc-static elsewhere"
+    remedy = install if "-static" in words else ""
+    raise Missing(f"{words[0]} cannot make {name} for --program: {reason}{remedy}")
 
 
 def put(folder: Path, compiled: Path) -> None:
-    """Copy them into the folder of a run, for anyone to read."""
-    for name in WORDS:
+    """Copy what a program runs with into the folder of a run, for anyone to read."""
+    for name in (KEEPER, LIBRARY, LARGE):
         shutil.copy(compiled / name, folder / name)
         (folder / name).chmod(0o755)

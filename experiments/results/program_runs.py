@@ -54,6 +54,8 @@ class ArmRun:
         readied: seconds from there until all ranks had left MPI_Init.
         metric: the figure that it printed itself.
         calls: of all its ranks in what is timed, by names without "MPI_".
+        lines: nanoseconds that a cache line took between two CPUs and back, before each slice; 0
+            where that was not seen.
     """
 
     arm: str
@@ -63,6 +65,7 @@ class ArmRun:
     readied: float
     metric: float | None = None
     calls: dict[str, CallCount] = field(default_factory=dict)
+    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,12 @@ def conditions(cost: ProgramCost) -> list[str]:
             f"{cost.costs[0].arm} over itself: {bound_text(cost.twin.low, cost.twin.high)}. What "
             "is smaller is noise."
         )
+    if cost.lines and cost.in_turns:
+        lines.append(
+            f"A cache line took {cost.lines.low:.0f} to {cost.lines.high:.0f} ns from one CPU to "
+            "another and back in 90 % of the slices, in those of each environment the same to "
+            f"within {100 * cost.lines.apart:.1f} %."
+        )
     timed = "each run " + (
         "from where all ranks have left MPI_Init to the first that enters MPI_Finalize"
         if cost.timed is Timed.RANKS

@@ -1,60 +1,20 @@
 """What is said of stored runs of a user's program."""
 
-import random
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from experiments.analysis.program_cost import causes, cost_of
-from experiments.model.program import BANDS, CallCount, ProgramRequest, Timed
+from experiments.model.program import BANDS, CallCount
 from experiments.results.program_runs import (
-    ArmRun,
-    Habitat,
-    ProgramBlock,
-    ProgramHeader,
     ProgramRuns,
     read_runs,
     write_block,
     write_header,
 )
 from plots.text.program_answer import answers, conditions, differs
-
-ALLOWS = {"reading": 0, "placing": 0, "cpus": 2, "shm": 2**34, "memlock": -1}
-
-
-def habitat(arm: str, **other: object) -> Habitat:
-    """An environment that has and allows everything, but for what is said."""
-    blas = {"BLAS": "libopenblas.so.0 0.3.21"}
-    usual = Habitat(arm, Timed.RANKS, 4.0, 2, dict(ALLOWS), 0.0, blas)
-    return replace(usual, **other)  # type: ignore[arg-type]
-
-
-def stored(
-    factor: float, blocks: int = 10, here: Habitat | None = None, slow: float = 1
-) -> ProgramRuns:
-    """A campaign in which a container takes `factor` times as long; calls take `slow` times."""
-    draw = random.Random(7)
-
-    def run(arm: str, seconds: float, calls: float) -> ArmRun:
-        seconds *= draw.lognormvariate(0, 0.001)
-        count = CallCount(100 * 2**20, [0, 0, 0, 0, 100, 0], [0] * BANDS)
-        count.nanoseconds[4] = round(2 * calls * 1e9)
-        return ArmRun(arm, seconds, 40, 0.02, 0.3, None, {"Allreduce": count})
-
-    made = []
-    for number in range(blocks):
-        level = draw.uniform(0.9, 1.1)  # of the machine, which meets all runs of a block
-        runs = (
-            run("host", 4 * level, 1),
-            run("host-again", 4 * level, 1),
-            run("docker-default", 4 * level * factor, slow),
-        )
-        made.append(ProgramBlock(number, True, runs))
-    request = ProgramRequest(("./a",), ("./a",), "i", 2, environments=("host", "docker"))
-    habitats = (habitat("host"), here or habitat("docker-default"))
-    header = ProgramHeader(request, "0", 1, 0.1, "sha256:0", habitats)
-    return ProgramRuns(Path("results/x"), header, tuple(made))
+from tests.stored_programs import ALLOWS, habitat, stored
 
 
 def test_a_slowdown_of_three_percent_is_found_and_none_is_bounded() -> None:
@@ -152,3 +112,32 @@ def test_what_is_stored_is_read_as_it_was(tmp_path: Path) -> None:
     for block in runs.blocks:
         write_block(tmp_path, block)
     assert read_runs(tmp_path) == replace(runs, folder=tmp_path)
+
+
+def test_a_placement_of_the_cpus_that_changes_is_named_with_how_alike_the_slices_met_it() -> None:
+    runs = stored(1.0)
+    blocks = [
+        replace(
+            block,
+            runs=tuple(
+                replace(run, lines=(60, 300, 0) if run.arm != "docker-default" else (66, 330, 0))
+                for run in block.runs
+            ),
+        )
+        for block in runs.blocks
+    ]
+    cost = cost_of(replace(runs, blocks=tuple(blocks)))
+    assert cost.lines and cost.lines.apart == pytest.approx(0.1)
+    (line,) = [line for line in conditions(cost) if "cache line" in line]
+    assert "60 to 330 ns" in line
+    assert "to within 10.0 %" in line
+    assert not any("cache line" in line for line in conditions(cost_of(runs)))
+
+
+def test_a_program_without_mpi_is_not_told_what_only_an_mpi_needs() -> None:
+    here = habitat("docker-default", ranks=0, allows={**ALLOWS, "reading": 1, "placing": 1})
+    there = habitat("host", ranks=0)
+    (cause,) = causes(here, there, 1)
+    assert "set_mempolicy" in cause.text
+    both = causes(replace(here, ranks=2), replace(there, ranks=2), 2)
+    assert "process_vm_readv" in both[0].text

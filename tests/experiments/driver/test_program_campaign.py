@@ -87,6 +87,8 @@ def test_a_program_is_paired_with_itself_and_its_folder_stays_as_it_was(
         assert {run.arm for run in block.runs} == {"host", "host-again"}
         for run in block.runs:
             assert run.slices >= 4
+            assert len(run.lines) == run.slices
+            assert 10 < max(run.lines) < 100_000
             assert run.seconds > 0.3
             assert run.calls["Allreduce"].calls == [0, 0, 0, 400, 0, 0]
             assert run.metric
