@@ -13,6 +13,7 @@ from experiments.model.quantities import (
 )
 from experiments.results.program_runs import ProgramHeader, ProgramRuns, read_runs
 from plots.draw import write
+from plots.figures.program import drawing
 from plots.html.report import command, place, template
 from plots.html.svg_embed import variable
 from plots.layout.style import DARK
@@ -38,6 +39,7 @@ def page(runs: ProgramRuns) -> str:
         campaign=runs.folder.name,
         program=shlex.join(runs.header.request.program),
         answers=answers(cost),
+        drawing=drawing(cost) if len(cost.costs) > 1 else None,
         conditions=conditions(cost),
         head=HEAD,
         rows=rows(cost),
