@@ -186,6 +186,8 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
             (folder / part).mkdir()
             (folder / part).chmod(0o755)
         gate_build.put(folder / commands.GATE_FOLDER, place.compiled)
+        if arm.environment == USERLAND:
+            _name_hosts(folder / commands.UPPER)
         work = _work(place, arm, folder)
         process = _command(request, around, arm, folder, place.images.get(name), work)
         if arm.in_container:
@@ -206,6 +208,20 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
             run = Run(gate, ends.enter_context(running(process, log, None)))
             run.await_keeper(START_PATIENCE)
             yield run
+
+
+def _name_hosts(upper: Path) -> None:
+    """Give a layer this machine's /etc/hosts, as engines give containers one.
+
+    It is not mounted over that of the image, whose symbolic links may lead out of it.
+    """
+    folder = upper / "etc"
+    folder.mkdir()
+    folder.chmod(0o755)
+    hosts = Path("/etc/hosts")
+    text = hosts.read_text(encoding="utf-8") if hosts.exists() else "127.0.0.1 localhost\n"
+    (folder / "hosts").write_text(text, encoding="utf-8")
+    (folder / "hosts").chmod(0o644)
 
 
 def _remove(client: docker.DockerClient, container: str) -> None:

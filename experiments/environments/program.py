@@ -17,6 +17,8 @@ from experiments.environments.runtime import UNSHARE
 from experiments.model.program import KEEPER, LARGE, LIBRARY, SOCKET, ProgramArm
 from experiments.processes.tracking import MARK
 
+NAME = "hbmcomm"
+"""The host name of containers."""
 INSIDE, WORK = "/hbmcomm", "/work"
 """Where an image sees the gate's folder, and the copy of --workdir."""
 GATE_FOLDER, WORK_FOLDER, UPPER, OVERLAY = "gate", "work", "upper", "overlay"
@@ -180,6 +182,8 @@ def in_container(
         "environment": {**around.variables, **_counting(arm), "HOME": "/tmp"},
         "volumes": volumes,
         "entrypoint": f"{INSIDE}/{KEEPER}",
+        "hostname": NAME,  # without a network nothing else names this, and launchers ask for it
+        "add_host": f"{NAME}:127.0.0.1",
         **({"working_dir": WORK} if work else {}),
     }
     kept = _kept(Path(INSIDE), INSIDE, around.library(arm), "", words)[1:]
@@ -187,7 +191,9 @@ def in_container(
     line = container.words("--pull=never")
     at = len(line) - len(kept) - 1  # of the image
     names = {word.split("=", 1)[0] for word in options if word.startswith("--")}
-    repeatable = {"--env", "--volume", "--label", "--device", "--ulimit"}
+    if "--uts" in names:
+        names.add("--hostname")  # an engine refuses both
+    repeatable = {"--add-host", "--env", "--volume", "--label", "--device", "--ulimit"}
     head = [
         word
         for word in line[:at]

@@ -66,6 +66,7 @@ def test_a_container_is_least_privileged_but_for_what_its_profile_gives(profile:
     assert "--pull=never" in line
     assert "--user=60706:60706" in line
     assert "--network=none" in line
+    assert {"--hostname=hbmcomm", "--add-host=hbmcomm:127.0.0.1"} <= set(line)
     assert "--security-opt=no-new-privileges" in line
     assert "--entrypoint=/hbmcomm/keeper" in line
     assert f"--volume={FOLDER / 'gate'}:/hbmcomm:ro" in line
@@ -77,6 +78,7 @@ def test_a_container_is_least_privileged_but_for_what_its_profile_gives(profile:
 
 
 def test_options_of_the_user_replace_ours_of_the_same_name_alone() -> None:
+    assert "--hostname=hbmcomm" not in container(ProgramArm("docker", "default"), "--uts=host")
     line = container(ProgramArm("docker", "default"), "--user=0", "--env=X=1", "--cpus", "1")
     assert [word for word in line if word.startswith("--user")] == ["--user=0"]
     assert "--env=HOME=/tmp" in line
