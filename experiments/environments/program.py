@@ -51,8 +51,9 @@ ENTER = "; ".join(
     )
 )
 """For a shell in a mount namespace of its own: the folder where the layers' names begin, the option
-that names them, where they are mounted, the run's folder, and "work" or nothing; then variables and
-words. The programs of these are given by their paths, as PATH is the image's by then."""
+that names them, where they are mounted, the run's folder, and "work" or nothing; then words. The
+programs of this machine that root runs get none of the image's variables, of which some make a
+program load others' code: the keeper takes them, as the user and in the image."""
 
 
 @dataclass(frozen=True)
@@ -146,9 +147,8 @@ def over_layers(
         *(() if around.root else ("--map-root-user",)),
         *("/bin/sh", "-ec", ENTER, "sh", *image.layers, str(image.tree), str(folder)),
         "work" if work else "",
-        *(f"{name}={value}" for name, value in sorted(given.items())),
         *chroot,
-        *_kept(Path(INSIDE), INSIDE, around.library(arm), place, words),
+        *_kept(Path(INSIDE), INSIDE, around.library(arm), place, words, given),
     ]
     return Process(tuple(argv))
 
@@ -212,18 +212,28 @@ def with_variables(process: Process, variables: Mapping[str, str]) -> Process:
     return replace(process, environment={**process.environment, **variables})
 
 
-def _kept(programs: Path, gate: str, library: str, place: str, words: Sequence[str]) -> list[str]:
+def _kept(
+    programs: Path,
+    gate: str,
+    library: str,
+    place: str,
+    words: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+) -> list[str]:
     """The keeper's command line.
 
     Args:
         programs: the folder with the keeper, and `gate` as the program sees it.
         place: its working directory; "" where it has that already.
+        variables: that it sets.
     """
     return [
         str(programs / KEEPER),
         f"{gate}/{SOCKET}",
         library and f"{gate}/{library}",
         place,
+        *(f"{name}={value}" for name, value in sorted((variables or {}).items())),
+        "--",
         *words,
     ]
 

@@ -125,17 +125,38 @@ class Gate(contextlib.ExitStack):
 
     def hear(self, patience: float) -> None:
         """Take in who comes within so many seconds; returns after the first that came."""
-        waiting = [self._listener, *(connection for connection, _ in self._unheard)]
-        is_waiting = self.keeper and not self.executes and not self.refused
-        watched = [self.keeper.connection] if self.keeper and is_waiting else []
-        ready, _, _ = select.select([*waiting, *watched], [], [], patience)
-        if self._listener in ready:
+        watching = select.poll()
+        self.watch(watching)
+        ready = {descriptor for descriptor, _ in watching.poll(patience * 1000)}
+        self.hear_ready(ready)
+
+    def watch(self, watching: select.poll) -> None:
+        """Have those watched who may say something: hear_ready() takes the descriptors."""
+        watching.register(self._listener, select.POLLIN)
+        for connection, _ in self._unheard:
+            watching.register(connection, select.POLLIN)
+        if self._awaited:
+            watching.register(self._awaited.connection, select.POLLIN)
+
+    def hear_ready(self, ready: Collection[int]) -> bool:
+        """Take in who has come or said something; whether any of `ready` was one of these."""
+        own, keeper = 0, self._awaited
+        if self._listener.fileno() in ready:
             self._accept()
-        for caller in [one for one in self._unheard if one[0] in ready]:
+            own += 1
+        for caller in [one for one in self._unheard if one[0].fileno() in ready]:
             self._unheard.remove(caller)
             self._take(*caller)
-        if watched and watched[0] in ready:
+            own += 1
+        if keeper and keeper.connection.fileno() in ready:
             self._hear_keeper()
+            own += 1
+        return own > 0
+
+    @property
+    def _awaited(self) -> Announced | None:
+        """The keeper, as long as it may say that it cannot execute the program."""
+        return None if self.executes or self.refused else self.keeper
 
     @property
     def held(self) -> Sequence[Announced]:
@@ -176,12 +197,9 @@ class Gate(contextlib.ExitStack):
                 return
             if words[0] == "rank" and len(words) == 4:
                 number, size = int(words[1]), int(words[2])
-                self.is_repeated |= self.is_complete
-                if (
-                    not self.is_complete
-                    and 0 <= number < size <= MOST_RANKS
-                    and number not in self.ranks
-                ):
+                fits = number not in self.ranks and size == (self.size or size)
+                self.is_repeated |= self.is_complete or not fits
+                if not self.is_complete and fits and 0 <= number < size <= MOST_RANKS:
                     self.size = size
                     rank = Rank(connection, pid, words[3], files.pop() if files else -1)
                     self.ranks[number] = rank

@@ -109,7 +109,7 @@ class Run:
             RunLost: it cannot be executed, or ranks do not come in time.
         """
         assert self.gate.keeper
-        began = time.monotonic()
+        began, first_came = time.monotonic(), None
         self.gate.keeper.let_go()
         while not self.gate.is_complete:
             has_ended = self._poll() is not None
@@ -121,21 +121,25 @@ class Run:
             if has_ended:
                 raise RunLost("ended before all its ranks had left MPI_Init")
             look()
-            waited = time.monotonic() - began
+            now = time.monotonic()
+            if self.gate.ranks and first_came is None:
+                first_came = now
+            waited = now - (began if patience or first_came is None else first_came)
             if (patience or self.gate.ranks) and waited > (patience or PATIENCE):
                 came = f"{len(self.gate.ranks)} of {self.gate.size or 'its'} ranks"
                 raise RunLost(f"{came} left MPI_Init within {waited:.0f} s")
-            if most and not patience and not self.gate.ranks and waited > most:
+            if most and not patience and not self.gate.ranks and now - began > most:
                 return False
         self.readied = time.monotonic() - began
         self.timed = Timed.RANKS
         return True
 
-    def work(self, seconds: float | None) -> bool:
+    def work(self, seconds: float | None, stop: bool = True) -> bool:
         """Let it work for a slice; whether what is timed of it has come to its end.
 
         Args:
             seconds: None for as long as it takes.
+            stop: whether it is stopped behind a slice that is not its last one.
 
         Raises:
             Unstoppable: it cannot be stopped again.
@@ -143,7 +147,7 @@ class Run:
         began = self._continue()
         self.is_over = self._await_end(seconds)
         ended = time.monotonic_ns()
-        if not self.is_over:
+        if not self.is_over and stop:
             self._stop()
             ended = self._stopped_since
         self.seconds += (ended - began) / 1e9
@@ -174,6 +178,10 @@ class Run:
         if self._stopped_since:
             self._continue()
 
+    def kill(self) -> None:
+        """End what works of it: the first process of a container, for one, ignores SIGTERM."""
+        self._signal(signal.SIGKILL)
+
     def counts(self) -> dict[str, CallCount]:
         """The calls of all its ranks so far, added up."""
         total: dict[str, CallCount] = {}
@@ -183,15 +191,26 @@ class Run:
         return total
 
     def _await_end(self, seconds: float | None) -> bool:
-        """Whether the end came within so many seconds: a rank's message, or a process's end."""
-        watching = select.poll()
-        if self.timed is Timed.RANKS:
-            for rank in self.gate.ranks.values():
-                watching.register(rank.connection, select.POLLIN)
-        else:
-            assert self.gate.keeper
-            watching.register(self.gate.keeper.handle, select.POLLIN)
-        return bool(watching.poll(None if seconds is None else max(0.0, seconds) * 1000))
+        """Whether the end came within so many seconds: a rank's message, or a process's end.
+
+        Ranks of another MPI program, which this one may start, are sent away: they go on at once.
+        """
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            watching = select.poll()
+            self.gate.watch(watching)
+            if self.timed is Timed.RANKS:
+                for rank in self.gate.ranks.values():
+                    watching.register(rank.connection, select.POLLIN)
+            else:
+                assert self.gate.keeper
+                watching.register(self.gate.keeper.handle, select.POLLIN)
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready = {number for number, _ in watching.poll(None if left is None else left * 1000)}
+            if not ready:
+                return False
+            if not self.gate.hear_ready(ready):
+                return True
 
     def _continue(self) -> int:
         """Let it work; when that began, in nanoseconds of the monotonic clock."""
@@ -200,8 +219,10 @@ class Run:
             self._stopped_since = 0
             for rank in self.gate.ranks.values():
                 rank.set_stopped(self._stopped)
+        pids = self.pids  # a look at all processes, which is not the program's time
         began = time.monotonic_ns()
-        self._signal(signal.SIGCONT)
+        for pid in pids:
+            _send(pid, signal.SIGCONT)
         if not self._begun:
             self._begun = True
             for process in self.gate.held:
@@ -209,21 +230,26 @@ class Run:
         return began
 
     def _stop(self) -> None:
-        """Stop all its processes, and wait until the kernel shows that they are."""
+        """Stop all its processes, and wait until the kernel shows that they are.
+
+        Parents first: one that has just begun a child by vfork(2) stops once the child executes.
+        """
         deadline = time.monotonic() + STOP_PATIENCE
         stopped: set[int] = set()
-        while left := self.pids - stopped:
-            for pid in left:
+        level = {one.pid for one in self.gate.held}
+        while level:
+            for pid in level:
                 _send(pid, signal.SIGSTOP)
-            for pid in left:
+            for pid in level:
                 while _works(pid):
                     if time.monotonic() > deadline:
                         raise Unstoppable(
                             f"process {pid} of the program does not stop within "
                             f"{STOP_PATIENCE:.0f} s of SIGSTOP"
                         )
-            stopped |= left
-        self._stopped_since = time.monotonic_ns()
+            self._stopped_since = time.monotonic_ns()
+            stopped |= level
+            level = {child for pid in stopped for child in _children(pid)} - stopped
 
     def _signal(self, number: int) -> None:
         for pid in self.pids:
@@ -249,21 +275,32 @@ def _send(pid: int, number: int) -> None:
 
 def _descendants(pid: int) -> list[int]:
     """The processes that a process and its children have started and that still live."""
+    return [each for child in _children(pid) for each in (child, *_descendants(child))]
+
+
+def _children(pid: int) -> list[int]:
     children: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
+    for task in _tasks(pid):
+        with contextlib.suppress(OSError):
             children += map(int, (task / "children").read_text().split())
-    return [pid for child in children for pid in (child, *_descendants(child))]
+    return children
 
 
 def _works(pid: int) -> bool:
     """Whether any thread of a process is neither stopped nor gone."""
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
+    for task in _tasks(pid):
+        with contextlib.suppress(OSError):
             text = (task / "stat").read_text(errors="replace")
             if text.rpartition(")")[2].split()[0] not in RESTING:
                 return True
     return False
+
+
+def _tasks(pid: int) -> list[Path]:
+    """The threads of a process; none of one that is gone."""
+    with contextlib.suppress(OSError):
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    return []
 
 
 def _has_message(descriptor: int) -> bool:

@@ -24,7 +24,8 @@ FLAGS = ("-O2", "-g0", "-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Werror")
 # fixed place, for which no function of one C library is called
 SHARED = (
     *("-shared", "-fPIC", "-nostdlib", "-fvisibility=hidden", "-fno-stack-protector"),
-    *("-U_FORTIFY_SOURCE", "-ftls-model=initial-exec", "gate.c"),
+    # functions of libdl, which older C libraries have apart, are looked for when they are called
+    *("-U_FORTIFY_SOURCE", "-ftls-model=initial-exec", "-Wl,-z,lazy", "gate.c"),
 )
 WORDS = {
     KEEPER: ("-static", "keeper.c"),
@@ -51,7 +52,7 @@ def ensure(compiler: str = "") -> Path:
         )
     texts = [path.read_bytes() for path in sorted(SOURCES.iterdir()) if path.suffix in (".c", ".h")]
     inputs = b"\0".join([*texts, repr((words, WORDS, FLAGS)).encode()])
-    target = PLACE / f"gate-{hashlib.sha256(inputs).hexdigest()[:16]}"
+    target = PLACE / f"{Path(words[0]).name}-{hashlib.sha256(inputs).hexdigest()[:16]}"
     with scratch.locked(PLACE), scratch.folder(PLACE, ".making-") as made:
         if not target.is_dir():
             (made / "new").mkdir()

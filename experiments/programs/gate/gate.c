@@ -304,6 +304,17 @@ END(Finalize, ended)
 static const char *const local_ranks[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
                                           "SLURM_LOCALID", "PMI_RANK", "PMIX_RANK", NULL};
 
+/* A number in a variable; -1 for anything else. atoi(3) is another function of the C library from
+ * glibc 2.38 on, which older ones do not have. */
+static int number(const char *text) {
+    int value = *text ? 0 : -1;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || value > 99999999) return -1;
+        value = 10 * value + *text - '0';
+    }
+    return value;
+}
+
 __attribute__((constructor)) static void pin(void) {
     const char *ranks = getenv("HBMCOMM_GATE_RANKS"), *usual = getenv("HBMCOMM_GATE_CPUS");
     const char *rank = NULL;
@@ -311,8 +322,8 @@ __attribute__((constructor)) static void pin(void) {
     if (!ranks || !usual || !rank) return;
     cpu_set_t allowed, share;
     if (sched_getaffinity(0, sizeof allowed, &allowed)) return;
-    int cpus = CPU_COUNT(&allowed), all = atoi(ranks), own = atoi(rank);
-    if (all < 1 || own < 0 || cpus != atoi(usual)) return;
+    int cpus = CPU_COUNT(&allowed), all = number(ranks), own = number(rank);
+    if (all < 1 || own < 0 || cpus != number(usual)) return;
     int width = cpus / all > 1 ? cpus / all : 1, first = own * width % cpus;
     CPU_ZERO(&share);
     for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE; cpu++)

@@ -1,4 +1,5 @@
-/* keeper SOCKET LIBRARY FOLDER PROGRAM [ARGUMENT ...]: becomes a program once the driver says so.
+/* keeper SOCKET LIBRARY FOLDER [NAME=VALUE ...] -- PROGRAM [ARGUMENT ...]: becomes a program once the
+ * driver says so, with these variables beside its own.
  *
  * Linked statically, so it runs in any image of its architecture. It tells the driver what this
  * environment allows, waits, and executes the program with the library preloaded: so the driver
@@ -112,8 +113,11 @@ static void become(char **words) {
 }
 
 int main(int count, char **words) {
-    if (count < 5) {
-        fprintf(stderr, "usage: keeper SOCKET LIBRARY FOLDER PROGRAM [ARGUMENT ...]\n");
+    int at = count > 4 ? 4 : count; /* of what follows the folder */
+    while (at < count && strcmp(words[at], "--") && !putenv(words[at])) at++;
+    if (at + 1 >= count) {
+        fprintf(stderr, "usage: keeper SOCKET LIBRARY FOLDER [NAME=VALUE ...] -- PROGRAM "
+                        "[ARGUMENT ...]\n");
         return USAGE;
     }
     int driver = connected(words[1]);
@@ -132,7 +136,7 @@ int main(int count, char **words) {
         setenv("HBMCOMM_GATE_CPUS", usual, 1);
         preload(words[2]);
     }
-    if (!*words[3] || !chdir(words[3])) become(words + 4);
+    if (!*words[3] || !chdir(words[3])) become(words + at + 1);
     snprintf(text, sizeof text, "failed %d", errno);
     tell(driver, text);
     return NOT_BEGUN;

@@ -37,7 +37,7 @@ def test_the_host_runs_the_program_under_the_keeper_in_its_copy_of_the_folder() 
     process = program.on_host(around(), ProgramArm("host"), FOLDER, WORDS, FOLDER / "work")
     gate = FOLDER / "gate"
     kept = [str(gate / "keeper"), str(gate / "gate"), str(gate / "gate.so"), str(FOLDER / "work")]
-    assert list(process.argv) == [*kept, *WORDS]
+    assert list(process.argv) == [*kept, "--", *WORDS]
     assert process.environment["HBMCOMM_GATE_RANKS"] == "2"
     assert process.environment["OMPI_MCA_plm"] == "isolated"
 
@@ -74,7 +74,8 @@ def test_a_container_is_least_privileged_but_for_what_its_profile_gives(profile:
     assert ("--cap-drop=ALL" in line) == (profile == "tuned")
     assert ("--security-opt=seccomp=/tuned.json" in line) == (profile == "tuned")
     assert "--read-only" not in line
-    assert line[-len(WORDS) - 4 :] == ["sha256:1", "/hbmcomm/gate", "/hbmcomm/gate.so", "", *WORDS]
+    kept = ["/hbmcomm/gate", "/hbmcomm/gate.so", "", "--", *WORDS]
+    assert line[-len(kept) - 1 :] == ["sha256:1", *kept]
 
 
 def test_options_of_the_user_replace_ours_of_the_same_name_alone() -> None:
@@ -102,7 +103,12 @@ def test_userland_enters_the_layers_as_nobody_with_the_images_variables() -> Non
     assert "PATH=/opt/bin" in words
     at = words.index("/usr/sbin/chroot")
     assert words[at + 1 : at + 3] == ["--userspec=60706:60706", "/t"] or words[at + 1] == "/t"
-    assert words[-len(WORDS) - 1 :] == ["/app", *WORDS]
+    keeper = words.index("/hbmcomm/keeper")
+    assert min(words.index("A=b c"), words.index("PATH=/opt/bin")) > keeper > at, (
+        "what root runs before would load what a variable of the image names"
+    )
+    assert words[keeper + 3] == "/app"
+    assert words[-len(WORDS) - 1 :] == ["--", *WORDS]
 
 
 def test_a_user_who_is_not_root_mounts_in_a_namespace() -> None:
@@ -112,7 +118,7 @@ def test_a_user_who_is_not_root_mounts_in_a_namespace() -> None:
     )
     assert "--map-root-user" in process.argv
     assert not [word for word in process.argv if word.startswith("--userspec")]
-    assert process.argv[-len(WORDS) - 1] == "/work"
+    assert process.argv[process.argv.index("/hbmcomm/keeper") + 3] == "/work"
 
 
 def test_what_an_engine_needs_is_in_the_environment() -> None:

@@ -49,7 +49,7 @@ def started(tmp_path: Path) -> Started:
     ) -> Iterator[Run]:
         with scratch.folder(scratch.SHORT, "hbmcomm-test-") as folder, Gate(folder, ()) as gate:
             gate_build.put(folder, compiled)
-            kept = [folder / KEEPER, folder / SOCKET, folder / library, tmp_path, *words]
+            kept = [folder / KEEPER, folder / SOCKET, folder / library, tmp_path, "--", *words]
             with (tmp_path / "log").open("wb") as log:
                 process = subprocess.Popen(
                     [str(word) for word in kept],
@@ -192,6 +192,40 @@ def test_a_run_and_what_it_started_work_in_its_slices_alone(
             assert all(
                 one != other for one, other in zip(before, map(Path.read_text, both), strict=True)
             )
+
+
+@pytest.mark.ranks
+def test_an_mpi_program_that_a_rank_starts_goes_on_at_once(
+    started: Started, tmp_path: Path
+) -> None:
+    program = tmp_path / "starts.py"
+    program.write_text(
+        "import os, subprocess, sys\n"
+        "from mpi4py import MPI\n"
+        "own = {k: v for k, v in os.environ.items() if not k.startswith(('OMPI', 'PMI', 'PRTE'))}\n"
+        "words = [sys.executable, '-c', 'from mpi4py import MPI']\n"
+        "if MPI.COMM_WORLD.rank == 0: subprocess.run(words, env=own, check=True)\n"
+        "MPI.COMM_WORLD.Barrier()\n"
+    )
+    words, variables = of_two("openmpi", sys.executable, str(program))
+    with started(words, environment=variables) as run:
+        counts = to_the_end(run)
+        assert run.gate.is_repeated
+    assert counts["Barrier"].calls[0] in (1, 2)
+
+
+def test_a_program_that_starts_others_all_the_time_is_stopped_at_any_moment(
+    started: Started,
+) -> None:
+    """A parent in vfork(2) stops only when its child, which must not be stopped, executes."""
+    code = "import subprocess\nwhile True: subprocess.run(['/bin/true'])"
+    with started([sys.executable, "-c", code]) as run:
+        run.make_ready(Timed.WHOLE, PATIENCE)
+        began = time.monotonic()
+        for _ in range(60):
+            assert not run.work(0.005)
+        assert time.monotonic() - began < 30
+        run.kill()
 
 
 def test_a_program_that_is_not_there_is_said_so(started: Started) -> None:
