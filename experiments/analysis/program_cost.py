@@ -5,18 +5,21 @@ interval is of the median over blocks. A cause is a difference between environme
 cost time, not one that was shown to: what shows it is the run with its remedy.
 """
 
+import math
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from experiments.analysis.statistics import Interval, median_ratio
 from experiments.environments.profiles import shared_memory
-from experiments.model.program import BAND_NAMES, CallCount, Timed
+from experiments.environments.program import LAUNCHERS
+from experiments.model.program import BAND_NAMES, POLLING, CallCount, Timed
 from experiments.model.quantities import bytes_text, counted
 from experiments.results.program_runs import ArmRun, Habitat, ProgramRuns
 
 LIBRARIES = {"BLAS": "work", "Python": "work", "C library": "work", "MPI": "MPI"}
 """What of a program another one of these can slow down."""
+OF_MPI = ("OMPI_", "MPICH_", "I_MPI_", "UCX_")
 MOST_CALLS = 3  # that are named as slower
 NOTABLE = 0.005  # of the time: a call that takes less of it is not named
 
@@ -127,15 +130,16 @@ def cost_of(runs: ProgramRuns) -> ProgramCost:
             by_arm.setdefault(run.arm, {})[block.number] = run
     ranks = max((habitat.ranks for habitat in habitats.values()), default=0) or 1
     usual = by_arm.get(reference, {})
+    time = _time(by_arm, request.seconds)
     costs = [
-        _cost(arm, own, usual, habitats, reference, ranks, request.seconds)
+        _cost(arm, own, usual, habitats, reference, ranks, time)
         for arm, own in by_arm.items()
-        if arm != again
+        if arm != again and usual
     ]
     costs.sort(key=lambda cost: [arm.name for arm in request.arms].index(cost.arm))
     twin = None
     if again in by_arm:
-        twin = _paired(by_arm[again], usual, lambda run: _time(run, request.seconds))
+        twin = _paired(by_arm[again], usual, time)
     whole = [block for block in runs.blocks if not block.lost]
     return ProgramCost(
         tuple(costs),
@@ -175,7 +179,7 @@ def _cost(
     habitats: dict[str, Habitat],
     reference: str,
     ranks: int,
-    window: float,
+    time: Callable[[ArmRun], float],
 ) -> ArmCost:
     def median(of: Callable[[ArmRun], float]) -> float:
         return statistics.median(map(of, own.values()))
@@ -186,7 +190,7 @@ def _cost(
     here, there = habitats.get(arm), habitats[reference]
     return ArmCost(
         arm,
-        _paired(own, usual, lambda run: _time(run, window)),
+        _paired(own, usual, time),
         median(lambda run: run.seconds),
         median(lambda run: _in_mpi(run.calls.values()) / ranks),
         median(lambda run: run.started),
@@ -197,12 +201,21 @@ def _cost(
     )
 
 
-def _time(run: ArmRun, window: float) -> float:
-    """What is compared: seconds, or in a window the seconds for the same progress."""
+def _time(by_arm: dict[str, dict[int, ArmRun]], window: float) -> Callable[[ArmRun], float]:
+    """What is compared of a run: seconds, or in a window the seconds for the same progress.
+
+    That is the program's own figure where all runs have it, else calls of MPI.
+    """
     if not window:
-        return run.seconds
-    progress = run.metric or sum(sum(count.calls) for count in run.calls.values())
-    return run.seconds / progress if progress else float("nan")
+        return lambda run: run.seconds
+    if all(run.metric for runs in by_arm.values() for run in runs.values()):
+        return lambda run: run.seconds / (run.metric or math.nan)
+
+    def by_calls(run: ArmRun) -> float:
+        counts = (sum(count.calls) for name, count in run.calls.items() if name not in POLLING)
+        return run.seconds / (sum(counts) or math.nan)
+
+    return by_calls
 
 
 def _paired(
@@ -312,6 +325,16 @@ def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
                     f"it has another {subject}: {one}, where {there.arm} has {other}",
                     f"the same {subject} in the image",
                     part,
+                )
+            )
+    for name in sorted({*here.variables, *there.variables} - set(LAUNCHERS)):
+        one, other = (at.variables.get(name, "not set") for at in (here, there))
+        if one != other:
+            differences.append(
+                Cause(
+                    f"{name} is {one}, and in {there.arm} {other}",
+                    f"the same in both, as by --options '--env {name}=...'",
+                    "MPI" if name.startswith(OF_MPI) else "work",
                 )
             )
     if own.get("placing") and not usual.get("placing", 1):

@@ -5,12 +5,13 @@ of it can be timed. Then come blocks: one run in each environment, all alive, on
 """
 
 import contextlib
+import hashlib
 import os
 import random
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from experiments.model import plain_file
 from experiments.model.arms import HOST
 from experiments.model.errors import ExperimentsError
 from experiments.model.program import LINE, ProgramArm, ProgramRequest, Timed
+from experiments.model.quantities import bytes_text
 from experiments.processes import ownership
 from experiments.processes.files import last_lines
 from experiments.provision import image, reference_files
@@ -34,13 +36,18 @@ from experiments.results.program_runs import ArmRun, Habitat, ProgramBlock, Prog
 
 READY_PATIENCE = 300.0  # seconds until all ranks that an mpiexec of ours starts have left MPI_Init
 END_PATIENCE = 60.0  # seconds that a program may take behind what is timed
+TERM_PATIENCE = 5.0  # seconds from SIGTERM to SIGKILL, where only a part of a run is timed
+MOST_WORK, LEAST_LIMIT = 20, 120.0
+"""A run may work so many times as long as the first one in its environment, or so many seconds."""
+MOST_MEMORY = 0.8  # of what is available, that all runs of a block may take together
+ALONE_SLICE = 10.0  # seconds of a slice of a run whose company has ended
 SLICE, SHORTEST, SLICES = 0.1, 0.02, 30
 """Seconds of a slice; of a short program's; and how many a program has at least, if it can."""
 MOST_MAPPED = 2 * 2**30  # bytes of files that the host maps code from, and each run copies
 TRUSTED = 2  # runs that an environment may lose in slices before these are taken to be the reason
 FIRST = "first"  # in the name of a first run's log
 LAST_LINES = 12  # of a log, in a message
-MOST_LOG = 16 * 2**20  # bytes of a log that are searched for the program's own figure
+MOST_LOG = 16 * 2**20  # bytes at a log's end that are searched for the program's own figure
 
 
 def run(request: ProgramRequest, out: Path, stages: Stages, seed: int | None = None) -> list[str]:
@@ -59,6 +66,7 @@ def run(request: ProgramRequest, out: Path, stages: Stages, seed: int | None = N
         git=image.revision(),
         began=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         command=tuple(printable(word) for word in sys.argv),
+        folder="" if request.workdir else _here(),
     )
     return _in_place(header, out, stages, begun=False)
 
@@ -66,9 +74,16 @@ def run(request: ProgramRequest, out: Path, stages: Stages, seed: int | None = N
 def resume(out: Path, stages: Stages) -> list[str]:
     """Run the blocks that a campaign lacks, as it was begun."""
     stored = program_runs.read_runs(out)
-    if len(stored.blocks) >= stored.header.request.blocks:
+    whole = [block for block in stored.blocks if not block.lost]
+    if len(whole) >= stored.header.request.blocks:
         stages.say(f"the campaign in {out} is complete; read it: ./inv report --results {out}")
         return []
+    begun_in = stored.header.folder
+    if begun_in and begun_in != _here() and HOST in stored.header.request.environments:
+        raise ExperimentsError(
+            f"the campaign in {out} runs a program in copies of the folder where it began, and "
+            f"{Path.cwd()} is another one: go there, and give --out {out.resolve()}"
+        )
     return _in_place(stored.header, out, stages, begun=True)
 
 
@@ -80,6 +95,7 @@ def _in_place(header: ProgramHeader, out: Path, stages: Stages, begun: bool) -> 
     ):
         rehearsal = Rehearsal(place, stages)
         if begun:
+            _refuse_other_image(place, header, out)
             rehearsal.run_reference()
         else:
             header = rehearsal.run(header)
@@ -90,6 +106,21 @@ def _in_place(header: ProgramHeader, out: Path, stages: Stages, begun: bool) -> 
             again = f"./inv run --resume --out {out}"
             stages.say(f"stopped; finished blocks are kept. To go on: {again}")
             raise
+
+
+def _here() -> str:
+    """The current folder, without its name: an archive has none of this machine."""
+    return hashlib.sha256(os.fsencode(Path.cwd())).hexdigest()[:16]
+
+
+def _refuse_other_image(place: Place, header: ProgramHeader, out: Path) -> None:
+    """Refuse to go on with an image that was made anew under the same name."""
+    held = min((image.id for image in place.images.values()), default="")
+    if header.image_id and held != header.image_id:
+        raise ExperimentsError(
+            f"the image {header.request.image} has changed since the campaign in {out} began "
+            f"({header.image_id} then, {held} now): measure again into another --out"
+        )
 
 
 class Rehearsal:
@@ -125,6 +156,7 @@ class Rehearsal:
         Raises:
             ExperimentsError: the program does not run in the reference, or nowhere else.
         """
+        request = self._place.request
         reference, uncopied = self.run_reference()
         habitats, missing = [reference], {}
         for arm in self._arms[1:]:
@@ -134,6 +166,12 @@ class Rehearsal:
                 except RunLost as loss:
                     missing[arm.name] = _reason(self._place, arm, FIRST, loss)
                     self._stages.say(missing[arm.name])
+        if request.seconds and not request.metric and not any(one.ranks for one in habitats):
+            raise ExperimentsError(
+                "--seconds compares how far runs get, and no MPI is seen in this program by whose "
+                "calls that could be told: name the program's own count of steps with --metric, "
+                r"such as --metric 'step (\d+)'"
+            )
         if missing and len(habitats) == 1:
             raise ExperimentsError("\n".join(missing.values()))
         if len({habitat.timed for habitat in habitats}) > 1:
@@ -154,10 +192,17 @@ class Rehearsal:
         """A first run, and the files that the program mapped code from."""
         request, libraries = self._place.request, dict[str, str]()
         mapped: dict[str, None] = {}
+        variables: dict[str, str] = {}
+        peak = 0
 
         def look() -> None:
-            libraries.update(loaded.loaded(first.pids))
-            for pid in first.pids:
+            nonlocal peak
+            pids = first.pids
+            libraries.update(loaded.loaded(pids))
+            if first.gate.keeper:  # what ranks have beside is of their launcher
+                variables.update(loaded.variables([first.gate.keeper.pid]))
+            peak = max(peak, loaded.resident(pids))
+            for pid in pids:
                 mapped.update(dict.fromkeys(loaded.mapped_code(pid)))
 
         with program_place.alive(self._place, arm, _log(self._place, arm, FIRST)) as first:
@@ -168,25 +213,35 @@ class Rehearsal:
             has_ranks = first.open_gate(patience, look, request.seconds)
             if has_ranks:
                 look()
+                if request.ranks and first.gate.size != request.ranks:
+                    raise RunLost(
+                        f"its mpiexec was to start {request.ranks} ranks, and a rank says that "
+                        f"there are {first.gate.size}: it is not of the program's MPI"
+                    )
                 if any(
                     loaded.has_large_counts(one.pid, one.library)
                     for one in first.gate.ranks.values()
                 ):
                     self._place.around.large.add(arm.name)
-                if not first.work(request.seconds or None):
-                    first.terminate()
-            elif request.seconds:
-                first.terminate()
+                cut_off = not first.work(request.seconds or None)
+                look()
+            else:
+                cut_off = bool(request.seconds)
             seconds = first.seconds if has_ranks else time.monotonic() - began
-            hint = _hint(first) if request.ranks or first.gate.ranks else ""
-            _check(first.finish(END_PATIENCE), bool(request.seconds), hint)
+            if cut_off:
+                _cut_off(first)
+            else:
+                hint = _hint(first) if request.ranks or first.gate.ranks else ""
+                _check(first.finish(END_PATIENCE), hint)
             ranks, allows = len(first.gate.ranks), first.gate.facts
             if first.gate.is_repeated:
                 self._stages.say(f"{arm.name} runs several MPI programs, which are timed as one")
                 has_ranks, seconds = False, time.monotonic() - began
         timed = Timed.RANKS if has_ranks else Timed.WHOLE
         large = arm.name in self._place.around.large
-        habitat = Habitat(arm.name, timed, seconds, ranks, allows, quota, libraries, large)
+        habitat = Habitat(
+            *(arm.name, timed, seconds, ranks, allows, quota, libraries, large, variables, peak)
+        )
         return habitat, tuple(path for path in map(Path, mapped) if path.is_file())
 
 
@@ -200,13 +255,15 @@ class Blocks:
         place.around = replace(place.around, whole=whole)
         self._habitats = {habitat.arm: habitat for habitat in header.habitats}
         self._arms = [arm for arm in place.request.arms if arm.base in self._habitats]
-        self._alone = _unpausable(header.habitats)  # why the runs of a block are not alive together
+        self._alone = _unpausable(header) or self._crowded()
+        """Why the runs of a block are not alive together."""
         self._line: CacheLine | None = None
 
     def run(self) -> list[str]:
         """Run those that are missing; why runs were lost, in lines."""
         out, wanted = self._place.out, self._header.request.blocks
-        done = {block.number for block in program_runs.read_runs(out).blocks}
+        stored = program_runs.read_runs(out).blocks
+        done = {block.number for block in stored if not block.lost}
         once = sum(self._seconds(arm) for arm in self._arms)
         minutes = max(0.1, 1.2 * once * (wanted - len(done)) / 60)
         names = ", ".join(arm.name for arm in self._arms)
@@ -221,6 +278,8 @@ class Blocks:
             for number in sorted(set(range(wanted)) - done):
                 display.begin(f"block {number}")
                 block = self._block(number, display)
+                if any(arm.in_container and arm.name in block.lost for arm in self._arms):
+                    program_place.refuse_dead_engines(self._place)
                 for name, why in block.lost.items():
                     display.say(why)
                     failures[name], losses[name] = why, losses.get(name, 0) + 1
@@ -234,6 +293,21 @@ class Blocks:
     def _seconds(self, arm: ProgramArm) -> float:
         """How long a run is expected to work."""
         return self._header.request.seconds or self._habitats[arm.base].seconds
+
+    def _crowded(self) -> str:
+        """Why there is no room for all runs of a block at once; "" where there is."""
+        needed = sum(self._habitats[arm.base].peak for arm in self._arms)
+        free = facts.available_memory()
+        if not free or needed <= MOST_MEMORY * free:
+            return ""
+        return (
+            f"all of a block would take {bytes_text(needed)} of memory together, and "
+            f"{bytes_text(free)} are available"
+        )
+
+    def _limit(self, arm: ProgramArm) -> float:
+        """Seconds after which a run is taken to have no end."""
+        return max(LEAST_LIMIT, MOST_WORK * self._habitats[arm.base].seconds)
 
     def _block(self, number: int, display: Display) -> ProgramBlock:
         """One run in each environment, in turns where they can be stopped."""
@@ -263,6 +337,10 @@ class Blocks:
                         alive[name].lines.append(self._line.nanoseconds())
                     if self._work(alive[name], company=len(alive) > 1):
                         self._take(arms[name], number, alive.pop(name), results, lost)
+                    elif alive[name].seconds > self._limit(arms[name]):
+                        endless = _endless(self._limit(arms[name]))
+                        lost[name] = _reason(self._place, arms[name], str(number), endless)
+                        alive.pop(name).kill()
                 left = (self._seconds(arms[name]) - run.seconds for name, run in alive.items())
                 display.within(max(0.0, 1 - sum(left) / max(expected, 1e-9)))
         runs = tuple(results[arm.name] for arm in self._arms if arm.name in results)
@@ -273,7 +351,9 @@ class Blocks:
         for count, arm in enumerate(order.sample(self._arms, len(self._arms))):
             try:
                 with self._ready(arm, number, stopped=False) as run:
-                    run.work(self._header.request.seconds or None)
+                    window = self._header.request.seconds
+                    if not run.work(window or self._limit(arm), stop=False) and not window:
+                        raise _endless(self._limit(arm))
                     self._take(arm, number, run, results, lost)
             except RunLost as loss:
                 lost[arm.name] = _reason(self._place, arm, str(number), loss)
@@ -294,7 +374,7 @@ class Blocks:
         window = self._header.request.seconds
         left = window - run.seconds if window else None
         if not company:
-            return run.work(left) or bool(window)
+            return run.work(ALONE_SLICE if left is None else left) or bool(window)
         length = self._header.slice if left is None else min(self._header.slice, left)
         return run.work(length) or bool(window and run.seconds >= window - SHORTEST)
 
@@ -307,28 +387,32 @@ class Blocks:
         lost: dict[str, str],
     ) -> None:
         """Let a run end, and keep what it showed."""
-        cut_off = bool(self._header.request.seconds) and not run.is_over
-        counts = run.counts()
-        if cut_off:
-            run.terminate()
-        try:
-            _check(run.finish(END_PATIENCE), cut_off)
-        except RunLost as loss:
-            lost[arm.name] = _reason(self._place, arm, str(number), loss)
-            return
-        metric = _metric(self._header.request.metric, _log(self._place, arm, str(number)))
+        counts, log, written = run.counts(), _log(self._place, arm, str(number)), sys.maxsize
+        if self._header.request.seconds and not run.is_over:
+            size = log.stat().st_size
+            if not _cut_off(run):  # what it printed while it was asked to end is not of the window
+                written = size
+        else:
+            try:
+                _check(run.finish(END_PATIENCE))
+            except RunLost as loss:
+                lost[arm.name] = _reason(self._place, arm, str(number), loss)
+                return
+        metric = _metric(self._header.request.metric, log, written)
         results[arm.name] = ArmRun(
             *(arm.name, run.seconds, run.slices, run.started, run.readied, metric, counts),
             tuple(run.lines),
         )
 
 
-def _unpausable(habitats: Iterable[Habitat]) -> str:
+def _unpausable(header: ProgramHeader) -> str:
     """Why runs may not be stopped; "" where they may.
 
     A quota is of each period of 0.1 s: while a run is stopped it is given time that it did not use.
     """
-    limited = [one for one in habitats if 0 < one.quota < one.allows.get("cpus", 0)]
+    if header.request.metric and not header.request.seconds:
+        return "a figure of the program's own, as of --metric, often comes from the clock"
+    limited = [one for one in header.habitats if 0 < one.quota < one.allows.get("cpus", 0)]
     if not limited:
         return ""
     return f"{limited[0].arm} has a quota of CPU time, which recovers while a run is stopped"
@@ -351,15 +435,26 @@ def _hint(run: Run) -> str:
     return ""
 
 
-def _check(code: int | None, cut_off: bool, hint: str = "") -> None:
+def _cut_off(run: Run) -> bool:
+    """Have a run end of which only a part is timed; whether it ended when it was asked to."""
+    run.terminate()
+    if run.finish(TERM_PATIENCE) is not None:
+        return True
+    run.kill()
+    run.finish(END_PATIENCE)
+    return False
+
+
+def _endless(seconds: float) -> RunLost:
+    return RunLost(f"worked for {seconds:.0f} s without an end, unlike the first run there")
+
+
+def _check(code: int | None, hint: str = "") -> None:
     """Refuse a run that did not end well.
 
     Args:
-        cut_off: whether it was asked to end.
         hint: why that may be.
     """
-    if cut_off:
-        return
     if code is None:
         raise RunLost(f"did not end within {END_PATIENCE:.0f} s of MPI_Finalize")
     if code:
@@ -375,11 +470,14 @@ def _reason(place: Place, arm: ProgramArm, when: str, loss: RunLost) -> str:
     return f"{words[0]!r} {where}: {loss}; its log is {log}{output}"
 
 
-def _metric(pattern: str, log: Path) -> float | None:
-    """The last figure of the program's own, in its output."""
+def _metric(pattern: str, log: Path, most: int) -> float | None:
+    """The last figure of the program's own, in so many bytes of its output."""
     if not pattern:
         return None
-    text = plain_file.read(log, MOST_LOG, cut=True).decode(errors="replace")
+    with plain_file.opened(log) as file:
+        end = min(most, os.fstat(file.fileno()).st_size)
+        file.seek(max(0, end - MOST_LOG))
+        text = file.read(min(end, MOST_LOG)).decode(errors="replace")
     figure = None
     for match in re.finditer(pattern, text):
         with contextlib.suppress(TypeError, ValueError):

@@ -205,9 +205,31 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
             if arm.in_container:
                 container = commands.container_name(around, folder)
                 ends.callback(_remove, place.clients[name], container)
-            run = Run(gate, ends.enter_context(running(process, log, None)))
+            try:
+                poll = ends.enter_context(running(process, log, None))
+            except FileNotFoundError as error:
+                raise Missing(
+                    f"{process.argv[0]} is not installed, by which {arm.name} is started"
+                ) from error
+            run = Run(gate, poll)
             run.await_keeper(START_PATIENCE)
             yield run
+
+
+def refuse_dead_engines(place: Place) -> None:
+    """Refuse to go on without an engine, whose runs would all be lost.
+
+    Raises:
+        Missing: one does not answer.
+    """
+    for name, client in place.clients.items():
+        try:
+            client.ping()
+        except engine.FAILURES as error:
+            raise Missing(
+                f"{name} no longer answers ({error}); finished blocks are kept. Start it, then go "
+                f"on: ./inv run --resume --out {place.out}"
+            ) from error
 
 
 def _name_hosts(upper: Path) -> None:
@@ -239,7 +261,14 @@ def _work(place: Place, arm: ProgramArm, folder: Path) -> Path | None:
     if not request.workdir and arm.environment != HOST:
         return None
     copy = folder / commands.WORK_FOLDER
-    shutil.copytree(source, copy, symlinks=True, ignore_dangling_symlinks=True, ignore=_sockets)
+    try:
+        shutil.copytree(source, copy, symlinks=True, ignore_dangling_symlinks=True, ignore=_sockets)
+    except shutil.Error as error:
+        reasons = [reason for *_, reason in error.args[0]]
+        raise ExperimentsError(
+            f"{source} cannot be copied for a run to work in: {reasons[0]}; name a folder that "
+            "can be read with --workdir, or make room in /tmp"
+        ) from error
     machine = place.around.machine
     if place.around.root and arm.environment != HOST:
         for path in (copy, *copy.rglob("*")):

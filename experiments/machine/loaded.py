@@ -1,9 +1,15 @@
-"""Which libraries a process has loaded, seen from outside: its C library, MPI, Python and BLAS."""
+"""What processes have, seen from outside: their C library, MPI, Python and BLAS, the variables that
+these read, and memory.
+"""
 
 import contextlib
+import functools
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+
+from experiments.model import plain_file
 
 SUBJECTS = {
     "C library": re.compile(r"/(libc\.so(\.6)?|libc-[\d.]+\.so|ld-musl-[^/]*)$"),
@@ -19,6 +25,11 @@ VERSIONS = (
     re.compile(rb"Intel\(R\) MPI Library ([\d.]+\d)"),
 )
 MOST = 128 * 2**20  # bytes of a library that are searched for its version
+READ = re.compile(
+    r"(OMP|MKL|OPENBLAS|BLIS|NUMEXPR)_NUM_THREADS|(OMP|KMP|GOMP|UCX|MALLOC|I_MPI|MPICH|OMPI_MCA)_\w+"
+    r"|GLIBC_TUNABLES"
+)
+"""Variables that change how fast a program is."""
 
 
 def loaded(pids: Iterable[int]) -> dict[str, str]:
@@ -56,23 +67,53 @@ def mapped_code(pid: int) -> list[str]:
     return [line for line in dict.fromkeys(lines) if not line.endswith(" (deleted)")]
 
 
+def variables(pids: Iterable[int]) -> dict[str, str]:
+    """The variables of READ that processes began with; of several values the last."""
+    values: dict[str, str] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                name, _, value = entry.decode("utf-8", "replace").partition("=")
+                if READ.fullmatch(name):
+                    values[name] = value[:200]
+    return values
+
+
+def resident(pids: Iterable[int]) -> int:
+    """Bytes of memory that processes hold, without those that they share."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            _, pages, shared = Path(f"/proc/{pid}/statm").read_text().split()[:3]
+            total += (int(pages) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    return total
+
+
 def has_large_counts(pid: int, mpi: str) -> bool:
     """Whether the MPI of a process has MPI 4's calls with counts of 64 bits.
 
     Args:
         mpi: the path of its library, as the process sees it.
     """
-    with contextlib.suppress(OSError):
-        path = Path(f"/proc/{pid}/root{mpi}")
-        return path.stat().st_size <= MOST and b"\0PMPI_Allreduce_c\0" in path.read_bytes()
+    with contextlib.suppress(OSError, ValueError):
+        data = plain_file.read(Path(f"/proc/{pid}/root{mpi}"), MOST, follow=True)
+        return b"\0PMPI_Allreduce_c\0" in data
     return False
 
 
 def _version(path: Path) -> str:
     with contextlib.suppress(OSError):
-        if path.stat().st_size <= MOST:
-            data = path.read_bytes()
-            for pattern in VERSIONS:
-                if match := pattern.search(data):
-                    return match[1].decode()
+        file = path.stat()
+        return _version_in(path, file.st_dev, file.st_ino, file.st_mtime_ns)
+    return ""
+
+
+@functools.lru_cache(64)
+def _version_in(path: Path, *file: int) -> str:
+    """Of a file by its identity, since the same one is asked for again and again."""
+    with contextlib.suppress(OSError, ValueError):
+        data = plain_file.read(path, MOST, follow=True)
+        for pattern in VERSIONS:
+            if match := pattern.search(data):
+                return match[1].decode()
     return ""

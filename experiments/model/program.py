@@ -1,5 +1,6 @@
 """A user's own program, and where it is run to learn what a container costs it. Pure."""
 
+import os
 import re
 import shlex
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,10 @@ LINE = "line"
 BAND_NAMES = ("", "up to 256 B", "up to 4 KiB", "up to 64 KiB", "up to 1 MiB", "above 1 MiB")
 """Ranges of the sizes of calls, as gate.c has them; the first one is of calls without one."""
 BANDS = len(BAND_NAMES)
+SHELL = {"<", ">", ">>", "2>", "|", "||", "&", "&&", ";"}
+"""Words that mean something to a shell alone."""
+POLLING = {"Test", "Testany", "Testall", "Testsome", "Iprobe", "Improbe", "Request_get_status"}
+"""Calls that a program repeats while it waits: their number is no progress."""
 
 
 class Timed(StrEnum):
@@ -164,6 +169,11 @@ def asked(
     words = _words("program", program)
     if not words:
         raise ExperimentsError("--program is empty; name one, such as --program './a.out -n 100'")
+    if of_shell := sorted({*words, *_words("host-program", host_program)} & SHELL):
+        raise ExperimentsError(
+            f"{of_shell[0]} in a program's line is a shell's, and none is asked: write "
+            f"--program {shlex.quote(shlex.join(('sh', '-c', program)))}"
+        )
     names = _of("env", environments or f"{HOST}{',docker' if image else ''}", ENVIRONMENTS)
     needing = [name for name in names if name != HOST]
     if needing and not image:
@@ -192,7 +202,7 @@ def asked(
         raise ExperimentsError(f"--workdir {workdir} is no folder; each run gets a copy of one")
     return ProgramRequest(
         words,
-        _words("host-program", host_program) or words,
+        _found_from_here(_words("host-program", host_program) or words),
         image,
         int(count),
         _words("options", options),
@@ -204,6 +214,12 @@ def asked(
         blocks or USUAL,
         uncounted,
     )
+
+
+def _found_from_here(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The host's words: runs work in copies of the folder, from which another way leads out."""
+    out = os.path.normpath(words[0]).startswith("..")
+    return (str(Path.cwd() / words[0]), *words[1:]) if out else words
 
 
 def _words(flag: str, text: str) -> tuple[str, ...]:

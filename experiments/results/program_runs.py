@@ -31,6 +31,8 @@ class Habitat:
         quota: CPUs' worth of time that its cgroup may use; 0.0 where that has no limit.
         libraries: the C library, MPI and BLAS of its ranks, by these names.
         large: whether its MPI has calls with counts of 64 bits.
+        variables: that the program began with, of those that change how fast it is.
+        peak: bytes of memory that its processes held at most.
     """
 
     arm: str
@@ -41,6 +43,8 @@ class Habitat:
     quota: float = 0.0
     libraries: dict[str, str] = field(default_factory=dict)
     large: bool = False
+    variables: dict[str, str] = field(default_factory=dict)
+    peak: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class ProgramHeader:
         missing: {name of an environment: why it is left out}.
         slice: seconds of a slice.
         copied: whether each run on the host has files of its own; else why not.
+        folder: a hash of the path of which runs on the host work in copies; "" with --workdir.
     """
 
     request: ProgramRequest
@@ -106,6 +111,7 @@ class ProgramHeader:
     git: str = ""
     began: str = ""
     command: tuple[str, ...] = ()
+    folder: str = ""
     format: int = FORMAT
 
 

@@ -58,6 +58,8 @@ def text(runs: ProgramRuns) -> list[str]:
     lines: list[str] = []
     for name, sentences in answers(cost):
         lines += [f"{name}:", *(f"  {sentence}" for sentence in sentences)]
+    if not cost.costs:
+        return ["No run of any environment came to its end; the messages above say why."]
     if not lines:
         lines.append(f"{cost.costs[0].arm}: {seconds_text(cost.costs[0].seconds)} in a run.")
     return [*lines, *conditions(cost)]

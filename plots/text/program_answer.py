@@ -19,6 +19,8 @@ FAR_START = 0.02  # seconds by which a start must be longer to be named
 
 def answers(cost: ProgramCost) -> list[tuple[str, list[str]]]:
     """For each environment beside the reference its name, and its sentences."""
+    if not cost.costs:
+        return []
     reference, *others = cost.costs
     return [
         (
@@ -154,9 +156,11 @@ def _why(each: ArmCost, reference: ArmCost, cost: ProgramCost) -> list[str]:
         return cause.part not in ("", lost)
 
     ordered = sorted(each.causes, key=is_last)
+    texts = "; ".join(cause.text for cause in ordered)
+    if math.isnan(each.ratio.low):
+        return [f"What differs, whatever it costs: {texts}."]
     if not (differs(each, cost) and each.ratio.value > 1):
-        texts = "; ".join(cause.text for cause in ordered)
-        return [f"What differs, and costs nothing that is seen here: {texts}."]
+        return [f"What differs, without a cost that is seen beyond noise: {texts}."]
     likely = [cause for cause in ordered if not is_last(cause)]
     lines = [f"Possible cause: {cause.text}. What mends it: {cause.remedy}." for cause in likely]
     if others := "; ".join(cause.text for cause in ordered if is_last(cause)):

@@ -8,11 +8,13 @@ import pytest
 from experiments.analysis.program_cost import causes, cost_of
 from experiments.model.program import BANDS, CallCount
 from experiments.results.program_runs import (
+    ArmRun,
     ProgramRuns,
     read_runs,
     write_block,
     write_header,
 )
+from plots.html.program import page, text
 from plots.text.program_answer import answers, conditions, differs
 from tests.stored_programs import ALLOWS, habitat, stored
 
@@ -95,7 +97,7 @@ def test_a_difference_that_costs_nothing_is_not_called_a_cause() -> None:
     ((_, sentences),) = answers(cost_of(stored(1.0, here=closed)))
     text = "\n".join(sentences)
     assert "takes as long as in host, as far as this can tell" in text
-    assert "costs nothing that is seen here" in text
+    assert "without a cost that is seen beyond noise" in text
     assert "cause" not in text
 
 
@@ -141,3 +143,46 @@ def test_a_program_without_mpi_is_not_told_what_only_an_mpi_needs() -> None:
     assert "set_mempolicy" in cause.text
     both = causes(replace(here, ranks=2), replace(there, ranks=2), 2)
     assert "process_vm_readv" in both[0].text
+
+
+def test_another_number_of_threads_is_named() -> None:
+    here = habitat("docker-default", variables={"OMP_NUM_THREADS": "2", "OMPI_MCA_plm": "x"})
+    (cause,) = causes(here, habitat("host", variables={"MALLOC_ARENA_MAX": "1"}), 2)[:1]
+    assert cause.text == "MALLOC_ARENA_MAX is not set, and in host 1"
+    texts = [each.text for each in causes(here, habitat("host"), 2)]
+    assert texts == ["OMP_NUM_THREADS is 2, and in host not set"]
+
+
+def test_polls_are_no_progress_and_one_measure_serves_all_runs() -> None:
+    """A slower message is polled for more often; a figure that one run lacks is used of none."""
+    runs = stored(1.0)
+
+    def counted(run: ArmRun) -> ArmRun:
+        slow = run.arm == "docker-default"
+        polls = CallCount(0, [9000 if slow else 100, 0, 0, 0, 0, 0], [1] * BANDS)
+        steps = CallCount(0, [50 if slow else 100, 0, 0, 0, 0, 0], [1] * BANDS)
+        metric = None if slow else 1e6
+        return replace(run, seconds=1.0, metric=metric, calls={"Test": polls, "Send": steps})
+
+    blocks = [replace(each, runs=tuple(map(counted, each.runs))) for each in runs.blocks]
+    request = replace(runs.header.request, seconds=1.0, metric="x (.*)")
+    header = replace(runs.header, request=request)
+    cost = cost_of(replace(runs, header=header, blocks=tuple(blocks)))
+    assert cost.costs[1].ratio.value == pytest.approx(2)
+
+
+def test_a_campaign_without_a_run_of_the_reference_has_no_answer() -> None:
+    runs = stored(1.2)
+    lost = [replace(each, runs=each.runs[2:], lost={"host": "it ended"}) for each in runs.blocks]
+    alone = replace(runs, blocks=tuple(lost))
+    assert answers(cost_of(alone)) == []
+    assert text(alone)[0].startswith("No run")
+    assert text(replace(runs, blocks=()))[0].startswith("No run")
+    assert "host" in page(alone)
+
+
+def test_a_difference_without_an_interval_is_not_said_to_cost_nothing() -> None:
+    here = habitat("docker-default", allows={**ALLOWS, "reading": 1})
+    few = [line for _, lines in answers(cost_of(stored(2.0, 2, here))) for line in lines]
+    assert any(line.startswith("What differs, whatever it costs") for line in few)
+    assert not any("nothing" in line for line in few)

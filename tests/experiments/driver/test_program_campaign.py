@@ -1,21 +1,27 @@
 """Campaigns of users' programs on this machine, from a request to an answer."""
 
 import functools
+import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
+from typing import Any
 
+import docker
 import pytest
 from rich.console import Console
 
 from experiments.analysis.program_cost import cost_of
 from experiments.console.stages import Stages
 from experiments.driver import program_campaign, program_place
-from experiments.model.errors import ExperimentsError
+from experiments.machine import facts
+from experiments.model.errors import ExperimentsError, Missing
 from experiments.model.program import ProgramRequest, Timed, asked
 from experiments.processes import tracking
 from experiments.provision import mpi_wheels
@@ -29,8 +35,8 @@ pytestmark = [pytest.mark.ranks, pytest.mark.alone]
 KILLS = int(os.environ.get("HBMCOMM_KILLS", "2"))
 SLOW = """
 import os, sys, time
+import numpy as np  # before MPI_Init, from which on it is timed
 from mpi4py import MPI
-import numpy as np
 steps = int(sys.argv[1])
 send, recv = np.ones(1000), np.empty(1000)
 began = time.perf_counter()
@@ -75,8 +81,7 @@ def measured(asked_for: ProgramRequest, out: Path) -> tuple[ProgramRuns, list[st
 def test_a_program_is_paired_with_itself_and_its_folder_stays_as_it_was(
     tmp_path: Path, place: Path
 ) -> None:
-    line = "python program.py 200"
-    runs, lost, said = measured(request(line, metric=r"steps/s: ([\d.]+)"), tmp_path / "out")
+    runs, lost, said = measured(request("python program.py 200"), tmp_path / "out")
     assert not lost
     assert "2 blocks of host, host-again" in said
     (habitat,) = runs.header.habitats
@@ -91,13 +96,67 @@ def test_a_program_is_paired_with_itself_and_its_folder_stays_as_it_was(
             assert 10 < max(run.lines) < 100_000
             assert run.seconds > 0.3
             assert run.calls["Allreduce"].calls == [0, 0, 0, 400, 0, 0]
-            assert run.metric
-            assert run.metric > 0
     assert [path.name for path in place.iterdir()] == ["program.py"]
     cost = cost_of(runs)
     assert cost.blocks == cost.in_turns == 2
     assert "program.py 200" in page(runs)
     assert any("took turns" in sentence for sentence in text(runs))
+
+
+def test_a_figure_that_comes_from_the_clock_is_of_runs_that_are_not_stopped(tmp_path: Path) -> None:
+    asked_for = request("python program.py 100", metric=r"steps/s: ([\d.]+)", blocks="1")
+    runs, lost, said = measured(asked_for, tmp_path / "out")
+    assert not lost
+    assert "often comes from the clock" in said
+    (block,) = runs.blocks
+    assert not block.in_turns
+    for run in block.runs:
+        assert run.slices == 1
+        assert run.metric == pytest.approx(100 / run.seconds, rel=0.2)
+
+
+def test_runs_for_which_there_is_no_memory_together_are_not_alive_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "available_memory", lambda: 2**20)
+    runs, lost, said = measured(request("python program.py 20", blocks="1"), tmp_path / "out")
+    assert not lost
+    assert "of memory together, and 1 MiB are available" in said
+    assert not runs.blocks[0].in_turns
+
+
+def test_an_mpiexec_of_another_mpi_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts as many programs, each of which is alone."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mpiexec").write_text('#!/bin/sh\nshift 2; "$@" & "$@"; wait\n')
+    (other / "mpiexec").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{other}:{os.environ['PATH']}")
+    with pytest.raises(ExperimentsError, match="a rank says that there are 1: it is not of the"):
+        measured(request("python program.py 20"), tmp_path / "out")
+
+
+def test_a_window_without_anything_to_count_is_refused(tmp_path: Path) -> None:
+    asked_for = asked("python -c 'while True: pass'", seconds="0.3", cores=2)
+    with pytest.raises(ExperimentsError, match="name the program's own count of steps"):
+        measured(asked_for, tmp_path / "out")
+
+
+def test_a_run_without_an_end_is_given_up(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_campaign, "LEAST_LIMIT", 1.0)
+    counter = tmp_path / "count"
+    (place / "third.py").write_text(
+        f"import os, time\nwith open({str(counter)!r}, 'a') as f: f.write('.')\n"
+        f"time.sleep(0.01 if os.path.getsize({str(counter)!r}) % 3 else 600)\n"
+    )
+    runs, lost, _ = measured(asked("python third.py", blocks=1, cores=2), tmp_path / "out")
+    assert re.search(r"worked for \d+ s without an end", lost[0])
+    assert len(runs.blocks[0].lost) == 1
+    assert not running("third.py")
 
 
 def test_a_program_without_mpi_and_with_another_one_in_it_is_timed_as_a_whole(
@@ -186,7 +245,9 @@ def test_a_dry_run_shows_the_command_of_each_environment() -> None:
     assert all(line.endswith("mpiexec -n 2 ./a.out") for line in lines)
 
 
-def test_a_campaign_that_was_stopped_is_completed(tmp_path: Path) -> None:
+def test_a_campaign_that_was_stopped_is_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out"
     measured(request("python program.py 50"), out)
     (out / "blocks/0001.json").unlink()
@@ -194,6 +255,24 @@ def test_a_campaign_that_was_stopped_is_completed(tmp_path: Path) -> None:
     assert not program_campaign.resume(out, stages)
     assert [block.number for block in read_runs(out).blocks] == [0, 1]
     assert not program_campaign.resume(out, stages)  # complete
+    block = json.loads((out / "blocks/0001.json").read_text())
+    (out / "blocks/0001.json").write_text(json.dumps(block | {"runs": [], "lost": {"host": "x"}}))
+    assert not program_campaign.resume(out, stages)  # what was lost is run again
+    assert not read_runs(out).blocks[1].lost
+    (out / "blocks/0001.json").unlink()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ExperimentsError, match="in copies of the folder where it began"):
+        program_campaign.resume(out, stages)
+
+
+def test_an_engine_that_is_gone_ends_the_campaign_with_how_to_go_on(tmp_path: Path) -> None:
+    class Gone:
+        def ping(self) -> None:
+            raise docker.errors.DockerException("no such socket")
+
+    stopped: Any = types.SimpleNamespace(clients={"docker": Gone()}, out=tmp_path)
+    with pytest.raises(Missing, match=r"docker no longer answers .*--resume --out"):
+        program_place.refuse_dead_engines(stopped)
 
 
 def _is_clean(mark: str) -> bool:

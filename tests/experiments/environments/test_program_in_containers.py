@@ -2,9 +2,11 @@
 
 import functools
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -155,6 +157,29 @@ def test_the_same_files_in_userland_and_in_docker_run_in_turns_and_leave_nothing
     assert not userland.allows["reading"]
     assert container.allows["shm"] == 64 * 2**20
     assert not engine.api.containers(all=True, filters={"label": LABEL})
+
+
+def test_a_window_is_as_long_in_a_container_whose_program_ignores_sigterm(
+    user_image: Callable[[str], str], tmp_path: Path
+) -> None:
+    """The first process of a container gets no signal that it does not handle but SIGKILL."""
+    code = "import itertools, time\nfor n in itertools.count(): print('step', n, flush=True); "
+    code += "time.sleep(0.01)"
+    began = time.monotonic()
+    runs, lost, _ = measured(
+        shlex.join(["python", "-c", code]),
+        user_image("openmpi"),
+        tmp_path / "out",
+        ranks="",
+        environments="userland,docker",
+        seconds="1",
+        metric=r"step (\d+)",
+    )
+    assert not lost
+    assert time.monotonic() - began < 60
+    for run in runs.blocks[0].runs:
+        assert run.metric
+        assert 20 < run.metric < 200
 
 
 def cost_with(tmp_path: Path, image: str, **flags: str) -> tuple[ArmCost, ProgramCost, str]:

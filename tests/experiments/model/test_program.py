@@ -1,5 +1,7 @@
 """What the flags of `run --program` ask for."""
 
+from pathlib import Path
+
 import pytest
 
 from experiments.model.errors import ExperimentsError
@@ -61,3 +63,16 @@ def test_a_request_keeps_what_it_is_asked() -> None:
     request = asked("./a", metric=r"GFLOP/s: ([\d.]+)", seconds="2.5", blocks=7)
     assert (request.metric, request.seconds, request.blocks) == (r"GFLOP/s: ([\d.]+)", 2.5, 7)
     assert isinstance(request, ProgramRequest)
+
+
+@pytest.mark.parametrize("line", ["./a < in", "./a | tail -1", "./a && ./b"])
+def test_a_shells_words_are_refused_with_the_line_that_asks_a_shell(line: str) -> None:
+    with pytest.raises(ExperimentsError, match=r"is a shell's, and none is asked.*sh -c"):
+        asked(line)
+    assert asked(f"sh -c '{line}'").program == ("sh", "-c", line)
+
+
+def test_a_program_outside_the_folder_is_found_from_it() -> None:
+    request = asked("../build/a.out -n 1")
+    assert request.host_program == (str(Path.cwd() / "../build/a.out"), "-n", "1")
+    assert asked("./a.out").host_program == ("./a.out",)
