@@ -71,6 +71,23 @@ def doctor(context, json=False, tuning=False, ranks=""):
 
 @command(
     help={
+        "out": "folder for them",
+        "arch": "x86_64, aarch64, or both with a comma",
+    }
+)
+def wheels(context, out="dist", arch="x86_64,aarch64"):
+    """Wheels for any Python from 3.11 on and any Linux with glibc 2.28 or newer, and the sources.
+
+    zig compiles them, for Arm as well; auditwheel, abi3audit and twine check them. pip installs all
+    of these the first time. No upload.
+
+    Example:  ./inv wheels --out dist --arch x86_64
+    """
+    project.wheels(out, arch)
+
+
+@command(
+    help={
         "base": "an image's name, 'bootstrap', or 'auto': the registry where one answers",
         "mpi": "openmpi, mpich or impi",
         "engine": "docker (default) or podman",

@@ -1,4 +1,4 @@
-"""`test`, `doctor`, `build` and `docs`: the project itself on this machine."""
+"""`test`, `doctor`, `build`, `wheels` and `docs`: the project itself on this machine."""
 
 from pathlib import Path
 
@@ -45,6 +45,16 @@ def build(base: str, mpi: str, engine: str) -> None:
         made = ensure(client, base, mpi, stages.say)
     seccomp.ensure()
     print_text(made.tag)
+
+
+def wheels(out: str, arch: str) -> None:
+    """Make and check the project's distributions; print their paths."""
+    from experiments.provision import release
+
+    wanted = tuple(dict.fromkeys(arch.split(",")))
+    for name in wanted:
+        check_choice("arch", name, release.ARCHITECTURES)
+    print_text(*map(str, release.make(Path(out), wanted, Stages())))
 
 
 def docs() -> None:

@@ -32,6 +32,7 @@ NOTHING_CHOSEN = 5
 """How pytest ends where no test has the marks."""
 STAMP = ".test-tools"
 TORCH_STAMP = ".test-torch"
+RELEASE_STAMP = ".release-tools"
 
 
 def commands(marks: str, cores: int, rare: bool = False) -> list[list[str]]:
@@ -102,15 +103,23 @@ def ensure_tools(root: Path = ROOT) -> None:
     Raises:
         ExperimentsError: pip could not install them.
     """
+    _ensure("test", "the tools for tests and pages", STAMP, root)
+
+
+def ensure_release(root: Path = ROOT) -> None:
+    """What wheels are compiled and checked with, in the same way."""
+    _ensure("release", "the tools for wheels", RELEASE_STAMP, root)
+
+
+def _ensure(group: str, what: str, stamp_name: str, root: Path) -> None:
     wanted = mpi_wheels.pins(root)
-    stamp = Path(sys.prefix) / STAMP
+    stamp = Path(sys.prefix) / stamp_name
     if stamp.is_file() and stamp.read_text(encoding="ascii") == wanted:
         return
-    print("installing the tools for tests and pages (a few seconds)", file=sys.stderr)
-    if subprocess.run(_install("test", root), cwd=root, check=False).returncode:
-        raise ExperimentsError(
-            "pip could not install the tools for tests and pages; see that it reaches its registry"
-        )
+    print(f"installing {what} (a few seconds)", file=sys.stderr)
+    if subprocess.run(_install(group, root), cwd=root, check=False).returncode:
+        raise ExperimentsError(f"pip could not install {what}; see that it reaches its registry")
+    importlib.invalidate_caches()
     stamp.write_text(wanted, encoding="ascii")
 
 

@@ -29,7 +29,7 @@ from experiments.provision.mpi_wheels import (
 WHEELHOUSES = BUILD / "wheelhouse"
 CONSTRAINTS = ROOT / "constraints.txt"
 PACKAGE = "hbmcomm"  # the project's wheel, with the files below
-METADATA = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+METADATA = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 GENERATED = re.compile(r"/(__pycache__/|_core\.|_libraries\.)")  # within the package; no source
 REQUIREMENTS = ("numpy", "mpi4py", "cffi")
 FOR_TORCH = "torch"
@@ -122,12 +122,17 @@ def _own_wheel(root: Path, sources: Path, folder: Path) -> None:
 
     One wheel for every Python: the C core keeps to the stable ABI.
     """
-    for path in _sources(root):
-        copy = sources / path.relative_to(root)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
+    copy_sources(root, sources)
     remedy = "see what lacks of a C compiler: ./inv doctor"
     run(wheel_command(sources, folder), "the project's wheel cannot be built", remedy, REPRODUCIBLE)
+
+
+def copy_sources(root: Path, folder: Path) -> None:
+    """Copy what the project's own distributions are made of."""
+    for path in _sources(root):
+        copy = folder / path.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
 
 
 def _inputs(python: str, wanted: Iterable[str], root: Path | None) -> str:

