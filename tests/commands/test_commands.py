@@ -35,6 +35,7 @@ TASKS = (
     "run",
     "test",
     "vm",
+    "wheels",
 )
 Invoke = Callable[..., "Ended"]
 
