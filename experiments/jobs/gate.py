@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from experiments.model.program import BANDS, SOCKET, CallCount
+from experiments.processes import executables
 
 MESSAGE = 2048  # bytes, at most
 GO = b"."
@@ -30,12 +31,10 @@ class Announced:
 
     Attributes:
         pid: on this machine.
-        handle: a descriptor of the process, which no later one with its PID has.
     """
 
     def __init__(self, connection: socket.socket, pid: int) -> None:
         self.connection, self.pid = connection, pid
-        self.handle = os.pidfd_open(pid)
 
     def let_go(self) -> None:
         """Answer it."""
@@ -45,6 +44,22 @@ class Announced:
     def close(self) -> None:
         """Forget it."""
         self.connection.close()
+
+
+class Keeper(Announced):
+    """The process that becomes the program.
+
+    Attributes:
+        handle: a descriptor of the process, which no later one with its PID has.
+    """
+
+    def __init__(self, connection: socket.socket, pid: int) -> None:
+        super().__init__(connection, pid)
+        self.handle = os.pidfd_open(pid)
+
+    def close(self) -> None:
+        """Forget it."""
+        super().close()
         os.close(self.handle)
 
 
@@ -109,7 +124,8 @@ class Gate(contextlib.ExitStack):
             users: UIDs of the processes that may come.
         """
         super().__init__()
-        self.keeper: Announced | None = None
+        executables.open_as_many_files_as_allowed()
+        self.keeper: Keeper | None = None
         self.facts: dict[str, int] = {}
         self.ranks: dict[int, Rank] = {}
         self.size = self.refused = 0
@@ -154,7 +170,7 @@ class Gate(contextlib.ExitStack):
         return own > 0
 
     @property
-    def _awaited(self) -> Announced | None:
+    def _awaited(self) -> Keeper | None:
         """The keeper, as long as it may say that it cannot execute the program."""
         return None if self.executes or self.refused else self.keeper
 
@@ -192,7 +208,7 @@ class Gate(contextlib.ExitStack):
                     name: int(value)
                     for name, value in re.findall(r"\b([a-z]+)=(-?\d{1,20})\b", text.decode())
                 }
-                self.keeper = Announced(connection, pid)
+                self.keeper = Keeper(connection, pid)
                 self.callback(self.keeper.close)
                 return
             if words[0] == "rank" and len(words) == 4:

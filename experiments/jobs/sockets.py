@@ -23,6 +23,7 @@ from pathlib import Path
 
 from experiments.measure.lines import LISTENER, end_with_peer, whole_lines
 from experiments.model.errors import ExperimentsError
+from experiments.processes import executables
 from experiments.processes.files import whole_file
 from experiments.schedule.turns import Lost
 from hbmcomm import authentication
@@ -47,8 +48,7 @@ class Sockets(contextlib.ExitStack):
     def __init__(self, place: Path, ranks: int) -> None:
         """Listen, and write how into the launch's folder, before the launch is started."""
         super().__init__()
-        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
+        executables.open_as_many_files_as_allowed()
         self._ranks, self._secret = ranks, authentication.new_secret()
         self._listeners = [self.enter_context(each) for each in _listeners()]
         self._callers: list[tuple[float, socket.socket, ListenerEnd]] = []  # with their deadlines

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -60,6 +61,12 @@ def end(process: Process, patience: float, send: Callable[[int, int], None] = os
 def die_with_parent() -> None:
     """Have the kernel end this process when its parent ends, also after an exec."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def open_as_many_files_as_allowed() -> None:
+    """Raise this process's own limit: a line to each rank takes a descriptor."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
 
 
 ADMINISTRATION = ("/usr/local/sbin", "/usr/sbin", "/sbin")
