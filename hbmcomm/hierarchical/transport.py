@@ -23,7 +23,7 @@ from hbmcomm.memory.arena_creation import create_arena
 from hbmcomm.memory.kinds import resolve
 from hbmcomm.transports import mpi_progress, native
 from hbmcomm.transports.direct import Direct
-from hbmcomm.transports.native import FOREIGN_NUMBERS, Core, ffi, lib, setting
+from hbmcomm.transports.native import FOREIGN_NUMBERS, Core, ffi, forget, keep, lib, setting
 from hbmcomm.transports.opening import open_core, open_on_all
 from hbmcomm.transports.operand import register
 from hbmcomm.transports.transport import Neighbours
@@ -63,18 +63,14 @@ class _Hosts:
         if opened == ffi.NULL:
             raise HbmcommError("transport hierarchical: no memory for a communicator")
         self.handle = ffi.gc(opened, lib.hbm_free)  # plans may outlive the communicator
-        # It keeps `core`: a signal's handler may raise in here, and the rest is done at exit.
+        keep(self, self.handle, core)
         self.close = weakref.finalize(self, _close, self.handle, core)
 
 
 def _close(handle: Any, core: Core) -> None:
     """Leave, before `core` does."""
-    if lib.hbm_close(handle) == lib.HBM_BUSY:
-        _in_use.append(handle)
-
-
-_in_use: list[Any] = []
-"""What was left while another thread waited in it: that thread may still touch it."""
+    if lib.hbm_close(handle) != lib.HBM_BUSY:  # else another thread waits in it
+        forget(handle)
 
 
 class Hierarchical(Direct):

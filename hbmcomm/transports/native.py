@@ -7,6 +7,7 @@ buffers' affair. Needs no MPI.
 
 from __future__ import annotations
 
+import atexit
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -113,7 +114,8 @@ class Core:
         if opened == ffi.NULL:
             raise HbmcommError("transport direct: the core has no memory for a communicator")
         self.handle = ffi.gc(opened, lib.hbm_free)  # plans may outlive the communicator
-        _open[int(ffi.cast("uintptr_t", opened))] = self
+        _open[_address(opened)] = self
+        keep(self, self.handle, arena)
         # Also at exit, before MPI finalises: MPI waits for ranks that may wait for this one.
         self._close = weakref.finalize(self, _close, self.handle, arena)
 
@@ -180,10 +182,40 @@ class _Aftermath:
 def _close(handle: Any, arena: Arena) -> None:
     """`arena` is an argument so that its memory stays mapped until the core's last store in it."""
     if lib.hbm_close(handle) == lib.HBM_BUSY:
-        _in_use.append((handle, arena))
-        return
+        return  # another thread waits in it, and may still touch what is kept
     staging = int(lib.hbm_staging(handle))
     arena.retire([] if staging == lib.HBM_NOWHERE else [staging], _look_after(handle, arena))
+    forget(handle)
+
+
+def keep(owner: object, handle: Any, *used: object) -> None:
+    """Keep a state of the core, and what it uses, until forget().
+
+    A finalizer that a signal's handler ends by an error is lost with its arguments, at any of its
+    steps; the core, which other communicators' waits advance, would go on in memory that is gone.
+
+    Args:
+        owner: with whom the state is to be closed; if it is not, that is done at the program's end.
+    """
+    _kept[_address(handle)] = (weakref.ref(owner), handle, *used)
+    atexit.unregister(_close_rest)  # the last that is registered runs first, before memory goes
+    atexit.register(_close_rest)
+
+
+def forget(handle: Any) -> None:
+    """A state is closed."""
+    _kept.pop(_address(handle), None)
+
+
+def _close_rest() -> None:
+    """What finalizers have left, the newest first: states of several hosts before those of one."""
+    for owner, handle, *_ in reversed(list(_kept.values())):
+        if owner() is None:
+            lib.hbm_close(handle)
+
+
+def _address(handle: Any) -> int:
+    return int(ffi.cast("uintptr_t", handle))
 
 
 def _look_after(handle: Any, arena: Arena) -> Callable[[], bool] | None:
@@ -308,8 +340,8 @@ def _named(what: int, count: int) -> str:
     return f"{name}({', '.join(text)})"
 
 
-_in_use: list[tuple[Any, Arena]] = []
-"""What was left while another thread waited in it: that thread may still touch it."""
+_kept: dict[int, tuple[Any, ...]] = {}
+"""By address, an owner's weak reference, its state of the core, and what that uses."""
 
 _interrupt: BaseException | None = None
 
@@ -326,7 +358,7 @@ def hbm_interrupted() -> int:
     if _longest:
         waited = ffi.new("uint64_t *")
         comm = lib.hbm_waits_in(waited)
-        core = _open.get(int(ffi.cast("uintptr_t", comm)))
+        core = _open.get(_address(comm))
         if core is not None and waited[0] > 1e9 * _longest:
             raise core.late(comm, waited[0] / 1e9)
     return 0

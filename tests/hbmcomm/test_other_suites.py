@@ -71,7 +71,7 @@ SUITES = {
         Suite(
             "pylops-mpi",
             500,
-            needs=("scipy", "pylops", "pyproximal", *OF_MATPLOTLIB),
+            needs=("scipy", "pylops", "pyproximal", "typing_extensions", *OF_MATPLOTLIB),
             isolated=True,
             pytest="pytest==8.4.2",  # its conftest.py writes item._nodeid, which later ones refuse
         ),

@@ -58,3 +58,9 @@ def test_a_slower_rank_still_gets_the_right_data(
     for rank in range(1, ranks):
         (line,) = re.findall(rf"^rank {rank}: .*$", done.output, re.MULTILINE)
         assert line.endswith(": right") or (may_fail and ERROR.match(line)), done.output
+
+
+def test_a_close_that_a_signal_interrupts_takes_nothing_away(mpirun: Start) -> None:
+    freed = {"MALLOC_PERTURB_": "165"}  # what is freed is overwritten
+    done = mpirun(HERE / "ranks" / "interrupted_close.py", 2, env=freed, timeout=60)
+    assert done.output.count("interrupted 1") == 2, done.output

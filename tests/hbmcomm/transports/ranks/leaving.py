@@ -94,6 +94,8 @@ if RANK:
         comm.Free()
     if WAY in ENDS:  # MPI's end waits for all ranks
         sys.exit()
+    if WAY != "signal":  # however late rank 0 is, these are there as long as it needs them
+        MPI.COMM_WORLD.Barrier()
     os._exit(0)
 
 if WAY == "error in with":
@@ -117,4 +119,5 @@ elif WAY == "exception":
 elif WAY == "signal":
     os.kill(os.getpid(), signal.SIGKILL)
 use_memory()
+MPI.COMM_WORLD.Barrier()
 os._exit(0)
