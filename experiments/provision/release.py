@@ -104,7 +104,7 @@ def _succeed(words: Sequence[str]) -> str:
     Raises:
         ExperimentsError: it finds a fault.
     """
-    done = captured([sys.executable, "-m", *words])
+    done = captured([sys.executable, "-P", "-m", *words])
     if done.returncode:
         raise ExperimentsError(f"{' '.join(words)}:\n{done.stdout}{done.stderr}")
     return done.stdout
