@@ -17,7 +17,7 @@ ALLOWS = {"reading": 0, "placing": 0, "cpus": 2, "shm": 2**34, "memlock": -1}
 
 
 def habitat(arm: str, **other: object) -> Habitat:
-    """An environment that has and allows everything, but for what is said."""
+    """An environment that has and allows everything, with other values for some."""
     blas = {"BLAS": "libopenblas.so.0 0.3.21"}
     usual = Habitat(arm, Timed.RANKS, 4.0, 2, dict(ALLOWS), 0.0, blas)
     return replace(usual, **other)  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ TERM_PATIENCE = 5.0  # seconds from SIGTERM to SIGKILL, where only a part of a r
 MOST_WORK, LEAST_LIMIT = 20, 120.0
 """A run may work so many times as long as the first one in its environment, or so many seconds."""
 MOST_MEMORY = 0.8  # of what is available, that all runs of a block may take together
-ALONE_SLICE = 10.0  # seconds of a slice of a run whose company has ended
+ALONE_SLICE = 10.0  # seconds of a slice of a run that is the last of its block
 SLICE, SHORTEST, SLICES = 0.1, 0.02, 30
 """Seconds of a slice; of a short program's; and how many a program has at least, if it can."""
 MOST_MAPPED = 2 * 2**30  # bytes of files that the host maps code from, and each run copies
@@ -168,8 +168,8 @@ class Rehearsal:
                     self._stages.say(missing[arm.name])
         if request.seconds and not request.metric and not any(one.ranks for one in habitats):
             raise ExperimentsError(
-                "--seconds compares how far runs get, and no MPI is seen in this program by whose "
-                "calls that could be told: name the program's own count of steps with --metric, "
+                "--seconds compares how far runs get, and this program has no calls of MPI that "
+                "show it: name the program's own count of steps with --metric, "
                 r"such as --metric 'step (\d+)'"
             )
         if missing and len(habitats) == 1:

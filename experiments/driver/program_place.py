@@ -217,7 +217,7 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
 
 
 def refuse_dead_engines(place: Place) -> None:
-    """Refuse to go on without an engine, whose runs would all be lost.
+    """Refuse to go on without an engine: all its runs would be lost.
 
     Raises:
         Missing: one does not answer.
@@ -235,7 +235,7 @@ def refuse_dead_engines(place: Place) -> None:
 def _name_hosts(upper: Path) -> None:
     """Give a layer this machine's /etc/hosts, as engines give containers one.
 
-    It is not mounted over that of the image, whose symbolic links may lead out of it.
+    It is not mounted over that of the image: symbolic links in an image may lead out of it.
     """
     folder = upper / "etc"
     folder.mkdir()

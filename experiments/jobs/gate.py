@@ -147,7 +147,7 @@ class Gate(contextlib.ExitStack):
         self.hear_ready(ready)
 
     def watch(self, watching: select.poll) -> None:
-        """Have those watched who may say something: hear_ready() takes the descriptors."""
+        """Register the descriptors that hear_ready() takes: of callers, and of the keeper."""
         watching.register(self._listener, select.POLLIN)
         for connection, _ in self._unheard:
             watching.register(connection, select.POLLIN)
@@ -155,7 +155,7 @@ class Gate(contextlib.ExitStack):
             watching.register(self._awaited.connection, select.POLLIN)
 
     def hear_ready(self, ready: Collection[int]) -> bool:
-        """Take in who has come or said something; whether any of `ready` was one of these."""
+        """Take in new callers and messages; whether any of `ready` was a descriptor of watch()."""
         own, keeper = 0, self._awaited
         if self._listener.fileno() in ready:
             self._accept()

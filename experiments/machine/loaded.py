@@ -25,7 +25,7 @@ VERSIONS = (
     re.compile(rb"Intel\(R\) MPI Library ([\d.]+\d)"),
 )
 MOST = 128 * 2**20  # bytes of a library that are searched for its version
-READ = re.compile(
+TUNING = re.compile(
     r"(OMP|MKL|OPENBLAS|BLIS|NUMEXPR)_NUM_THREADS|(OMP|KMP|GOMP|UCX|MALLOC|I_MPI|MPICH|OMPI_MCA)_\w+"
     r"|GLIBC_TUNABLES"
 )
@@ -68,13 +68,13 @@ def mapped_code(pid: int) -> list[str]:
 
 
 def variables(pids: Iterable[int]) -> dict[str, str]:
-    """The variables of READ that processes began with; of several values the last."""
+    """The variables of TUNING that processes began with; of several values the last."""
     values: dict[str, str] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
             for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                 name, _, value = entry.decode("utf-8", "replace").partition("=")
-                if READ.fullmatch(name):
+                if TUNING.fullmatch(name):
                     values[name] = value[:200]
     return values
 

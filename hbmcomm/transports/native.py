@@ -195,7 +195,7 @@ def keep(owner: object, handle: Any, *used: object) -> None:
     steps; the core, which other communicators' waits advance, would go on in memory that is gone.
 
     Args:
-        owner: with whom the state is to be closed; if it is not, that is done at the program's end.
+        owner: its end closes the state; if that fails, the program's end does.
     """
     _kept[_address(handle)] = (weakref.ref(owner), handle, *used)
     atexit.unregister(_close_rest)  # the last that is registered runs first, before memory goes

@@ -25,7 +25,7 @@ def tiny() -> Experiment:
     """All factors of the catalogue's experiment, two levels of each that costs time.
 
     Of a size for which one operation fills an interval however fast or loaded the machine is:
-    blocks whose intervals have different numbers of operations give no pair of bindings.
+    blocks with different numbers of operations in their intervals give no pair of bindings.
     """
     asked = spec.restrict(spec.load("paper"), ranks="2,4", sizes="256KiB", blocks=1)
     short = {"time_cap": 0.002, "min_iterations": 5, "max_iterations": 10}

@@ -33,7 +33,7 @@ from tests.stored_launches import begin
 
 pytestmark = [pytest.mark.rare, pytest.mark.ranks, pytest.mark.alone, pytest.mark.timeout(3000)]
 CAMPAIGNS = int(os.environ.get("HBMCOMM_CAMPAIGNS", "20"))
-BLOCKS = 12  # whose intervals leave out two launches at each end, 96.1 % by count
+BLOCKS = 12  # intervals leave out two launches at each end: 96.1 % by count
 SIZES = (8, 1024, 8192, 65536)
 PADDING = "x" * 3000
 

@@ -129,7 +129,7 @@ def user_image(
 
 
 def measured(line: str, image: str, out: Path, **flags: str) -> tuple[ProgramRuns, list[str], str]:
-    """A campaign, of two ranks unless told, why runs were lost, and what the user was told."""
+    """A campaign, of two ranks by default; why runs were lost, and what was printed."""
     blocks, ranks = int(flags.pop("blocks", "1")), flags.pop("ranks", "2")
     request = asked(line, image=image, ranks=ranks, blocks=blocks, cores=2, **flags)
     with (out.parent / "said").open("w+") as said:
