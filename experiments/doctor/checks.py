@@ -5,10 +5,12 @@ Every check answers, also where a file, a library or a privilege is missing; non
 """
 
 import os
+import re
 import shlex
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +18,7 @@ from pathlib import Path
 import hbmcomm
 from experiments.environments import profiles
 from experiments.machine import facts
+from experiments.model.quantities import counted, list_text
 from experiments.processes.executables import captured
 from experiments.provision import engine, system
 from experiments.provision.system import as_root
@@ -83,30 +86,54 @@ def memkind() -> Finding:
     return _version("memkind", hbmcomm.memkind_version(), lack, remedy)
 
 
-def hbm() -> Finding:
-    """The nodes of high-bandwidth memory and the rule that found them."""
+def hbm(root: Path = ROOT) -> Finding:
+    """The nodes of high-bandwidth memory, with all that says so."""
     try:
-        found = hbmcomm.topology().hbm
+        finding = _topology(root).hbm
     except (hbmcomm.HbmcommError, OSError) as error:
         return Finding("HBM", "unknown", None, str(error))
-    evidence = "; ".join((found.rule, *found.evidence))
-    if not found.nodes:
+    evidence = "; ".join(_by_nodes(dict.fromkeys((finding.rule, *finding.evidence))))
+    if not finding.nodes:
         lack, remedy = "kind hbw is an error here", "./inv run --emulate-hbw"
         return Finding("HBM", f"none ({evidence})", None, lack, remedy)
-    nodes = ", ".join(str(node) for node in found.nodes)
-    kind = "emulated on" if found.emulated else "on"
-    return Finding("HBM", f"{kind} node {nodes} ({evidence})", ok=None if found.emulated else True)
+    kind = "emulated on" if finding.emulated else "on"
+    return Finding(
+        "HBM", f"{kind} {_nodes(finding.nodes)} ({evidence})", None if finding.emulated else True
+    )
 
 
-def numa_nodes() -> Finding:
+def _by_nodes(sentences: Iterable[str]) -> Iterator[str]:
+    """What is the same of several nodes, once: "nodes 4-7: its MCDRAM"."""
+    numbers: dict[str, list[int]] = {}
+    for sentence in sentences:
+        match = re.fullmatch(r"node (\d+): (.*)", sentence)
+        numbers.setdefault(match[2] if match else sentence, []).extend(
+            [int(match[1])] if match else []
+        )
+    for text, of_nodes in numbers.items():
+        yield f"{_nodes(of_nodes)}: {text}" if of_nodes else text
+
+
+def _nodes(numbers: Sequence[int]) -> str:
+    return f"node{'s' * (len(numbers) > 1)} {list_text(numbers)}"
+
+
+def numa_nodes(root: Path = ROOT) -> Finding:
+    """CPUs and memory of each node that has any; nodes that are alike are shown together."""
     try:
-        nodes = hbmcomm.topology().nodes
+        nodes = _topology(root).nodes
     except (hbmcomm.HbmcommError, OSError) as error:
         return Finding("NUMA nodes", "unknown", None, str(error))
     described = (
-        f"{node.id}: {len(node.cpus)} CPUs, {node.total_bytes / 2**30:.1f} GiB" for node in nodes
+        f"node {node.id}: {counted(len(node.cpus), 'CPU')}, {node.total_bytes / 2**30:.1f} GiB"
+        for node in nodes
+        if node.cpus or node.total_bytes
     )
-    return Finding("NUMA nodes", "; ".join(described), ok=True)
+    return Finding("NUMA nodes", "; ".join(_by_nodes(described)), ok=True)
+
+
+def _topology(root: Path) -> hbmcomm.Topology:
+    return hbmcomm.topology(str(root / "sys"), str(root / "proc"))
 
 
 def cores(root: Path = ROOT) -> Finding:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from hbmcomm.errors import HbmcommError
 from hbmcomm.memory.sysfs import format_list, parse_list
-from hbmcomm.memory.topology import DaxDevice, HbmFinding, Node, Tier
-from hbmcomm.quantities import MIB
+from hbmcomm.memory.topology import Cache, DaxDevice, HbmFinding, Node, Tier
+from hbmcomm.quantities import GIB, MIB
 
 DEFAULT_THRESHOLD = 204800
 """MiB/s from which memkind calls memory high-bandwidth; MEMKIND_HBW_THRESHOLD overrides it."""
@@ -28,6 +28,7 @@ class Clues:
     nodes: tuple[Node, ...]
     tiers: tuple[Tier, ...]
     dax: tuple[DaxDevice, ...]
+    caches: tuple[Cache, ...]
     processor: Mapping[str, str]
     gpu_nodes: Mapping[int, str]
     subtypes: Mapping[int, str]
@@ -50,7 +51,8 @@ def find(clues: Clues) -> HbmFinding:
     """The nodes that are high-bandwidth memory, with the rule that decided and all evidence."""
     results = [rule(clues) for rule in RULES]
     evidence = [text for sentences in results for text in sentences.values()]
-    evidence += _dax_notes(clues) + ([] if any(results) else _fast_notes(clues))
+    evidence += _dax_notes(clues) + _cache_notes(clues)
+    evidence += [] if any(results) else _fast_notes(clues)
     configured = clues.environ.get("MEMKIND_HBW_NODES", "").strip()
     if configured:
         return _configured(configured, clues, results, evidence)
@@ -64,11 +66,9 @@ def find(clues: Clues) -> HbmFinding:
 def by_processor(clues: Clues) -> dict[int, str]:
     """Processors that have high-bandwidth memory, and the nodes where it appears."""
     field = clues.processor.get
-    family, model = field("cpu family"), field("model")
-    if field("vendor_id") == "GenuineIntel" and family == "6" and model in ("87", "133"):
-        name = "Knights Landing" if model == "87" else "Knights Mill"
+    if name := _knights(clues):
         return {
-            node.id: f"node {node.id}: the processor is a {name} (CPUID model {model}) "
+            node.id: f"node {node.id}: the processor is a {name} (CPUID model {field('model')}) "
             "and its MCDRAM is the nodes without CPUs"
             for node in clues.without_cpus
         }
@@ -213,12 +213,37 @@ def _fast_notes(clues: Clues) -> list[str]:
 def _dax_notes(clues: Clues) -> list[str]:
     """Memory that is available: devices that firmware reserved and that are no NUMA node yet."""
     return [
-        f"{device.name}: {device.size_bytes / 2**30:.0f} GiB for node {device.target_node}, "
+        f"{device.name}: {device.size_bytes / GIB:.0f} GiB for node {device.target_node}, "
         "HBM or CXL, not in use; it becomes a node by "
         f"daxctl reconfigure-device --mode=system-ram {device.name}"
         for device in clues.dax
         if not device.online
     ]
+
+
+def _cache_notes(clues: Clues) -> list[str]:
+    """Memory that the hardware uses as a cache: it has no addresses, so nothing is placed in it."""
+    notes = [
+        f"node {cache.node}: behind a memory-side cache of {cache.size_bytes / GIB:.0f} GiB: HBM "
+        "in cache mode, or DRAM before slower memory; the hardware fills it, and only a boot in "
+        "flat mode makes a node of it"
+        for cache in clues.caches
+        if cache.node is not None
+    ]
+    if (name := _knights(clues)) and not clues.without_cpus:
+        notes.append(
+            f"the processor is a {name} and no node is without CPUs: its MCDRAM is in cache mode; "
+            "the hardware fills it, and only a boot in flat mode makes a node of it"
+        )
+    return notes
+
+
+def _knights(clues: Clues) -> str | None:
+    """The name of a Xeon Phi with MCDRAM, by its CPUID; None for all others."""
+    field = clues.processor.get
+    if field("vendor_id") != "GenuineIntel" or field("cpu family") != "6":
+        return None
+    return {"87": "Knights Landing", "133": "Knights Mill"}.get(field("model", ""))
 
 
 def _nothing_found(clues: Clues) -> str:

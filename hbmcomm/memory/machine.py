@@ -44,6 +44,7 @@ def _described(nodes: tuple[Node, ...], sysfs: Path, proc: Path) -> Topology:
         nodes=nodes,
         tiers=reader.tiers(sysfs),
         dax=reader.dax_devices(sysfs),
+        caches=reader.caches(sysfs),
         processor=processor,
         gpu_nodes=procfs.gpu_nodes(proc),
         subtypes=subtypes() if ask_hwloc else {},
@@ -54,7 +55,7 @@ def _described(nodes: tuple[Node, ...], sysfs: Path, proc: Path) -> Topology:
         nodes=tuple(replace(node, is_hbm=node.id in finding.nodes) for node in nodes),
         dax=clues.dax,
         tiers=clues.tiers,
-        caches=reader.caches(sysfs),
+        caches=clues.caches,
         processor=processor.get("model name", "unknown"),
         hbm=finding,
     )

@@ -20,6 +20,7 @@ def clues(machine):
                 nodes=sysfs.nodes(here.sysfs),
                 tiers=sysfs.tiers(here.sysfs),
                 dax=sysfs.dax_devices(here.sysfs),
+                caches=sysfs.caches(here.sysfs),
                 processor=procfs.processor(here.procfs),
                 gpu_nodes=procfs.gpu_nodes(here.procfs),
                 subtypes={},

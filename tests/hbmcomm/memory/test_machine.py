@@ -1,4 +1,4 @@
-"""Six machines and this one are read as what they are."""
+"""Ten machines and this one are read as what they are."""
 
 import contextlib
 import shutil
@@ -15,6 +15,9 @@ MACHINES = {
     "knl_snc4_flat": (8, 8, (4, 5, 6, 7), "Knights Landing"),
     "knl_quadrant_flat": (2, 2, (1,), "Knights Landing"),
     "xeon_max_snc4_flat": (16, 16, tuple(range(8, 16)), "5.3 times"),
+    "xeon_max_hbm_only": (8, 8, tuple(range(8)), "all memory of this Xeon Max"),
+    "xeon_max_cache": (2, 2, (), "no HBM"),
+    "knl_cache": (1, 1, (), "no HBM"),
     "gh200": (9, 2, (1,), "GPU at 0009:01:00.0"),
     "cxl": (3, 3, (), "no HBM"),
     "mi300a": (4, 4, (0, 1, 2, 3), "MI300A"),
@@ -32,6 +35,23 @@ def test_the_nodes_and_the_hbm_among_them_are_found(machine, name: str) -> None:
     assert rule in topology.hbm.rule
     assert not topology.hbm.emulated
     assert tuple(node.id for node in topology.nodes if node.is_hbm) == hbm
+
+
+@pytest.mark.parametrize(
+    ("name", "notes"),
+    [
+        ("xeon_max_cache", ["node 0: behind a memory-side cache of 64 GiB", "node 1: behind a"]),
+        ("knl_cache", ["no node is without CPUs: its MCDRAM is in cache mode"]),
+        ("knl_quadrant_flat", []),
+    ],
+)
+def test_hbm_that_is_a_cache_is_named_and_not_taken(machine, name: str, notes: list[str]) -> None:
+    finding = machine(name).topology.hbm
+    shown = [text for text in finding.evidence if "cache" in text]
+    assert len(shown) == len(notes)
+    for text, note in zip(shown, notes, strict=True):
+        assert note in text
+        assert "flat mode" in text
 
 
 def test_every_cpu_has_its_node(machine) -> None:
