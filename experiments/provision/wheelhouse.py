@@ -5,6 +5,7 @@ came with: the image installs nothing else. Knows nothing of images.
 """
 
 import hashlib
+import os
 import platform
 import re
 import shutil
@@ -36,6 +37,8 @@ FOR_TORCH = "torch"
 GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
 LIST = "requirements.txt"
 """In the folder: each wheel's version and hash, as pip takes them with --require-hashes."""
+GIVEN = "HBMCOMM_WHEEL"
+"""The environment variable that names a wheel of these sources; setup.py takes its core."""
 REPRODUCIBLE = {"SOURCE_DATE_EPOCH": "315532800"}  # 1980, the earliest date of a zip file
 
 
@@ -123,7 +126,9 @@ def _own_wheel(root: Path, sources: Path, folder: Path) -> None:
     One wheel for every Python: the C core keeps to the stable ABI.
     """
     copy_sources(root, sources)
-    remedy = "see what lacks of a C compiler: ./inv doctor"
+    remedy = (
+        "see what lacks of a C compiler: ./inv doctor; or pass HBMCOMM_WHEEL=WHEEL, a compiled one"
+    )
     run(wheel_command(sources, folder), "the project's wheel cannot be built", remedy, REPRODUCIBLE)
 
 
@@ -140,6 +145,8 @@ def _inputs(python: str, wanted: Iterable[str], root: Path | None) -> str:
     files = [(CONSTRAINTS.name, CONSTRAINTS)]
     if root:
         files += [(str(path.relative_to(root)), path) for path in _sources(root)]
+        if given := os.environ.get(GIVEN):
+            files.append((GIVEN, Path(given)))
     return digest(repr((LIST, python, *wanted, platform.machine())).encode(), files)[:16]
 
 
