@@ -150,3 +150,26 @@ def test_a_users_program_runs_from_the_wheel_on_an_emulated_arm(made: Path, tmp_
         timeout=300,
     )
     assert done.stdout.splitlines() == ["aarch64 3.0 25.0 1.0 6"] * 2
+
+
+def test_a_users_program_runs_from_the_wheel_on_an_x86_cpu_without_avx(
+    made: Path, tmp_path: Path
+) -> None:
+    """The core was compiled by clang here, and chooses among its kernels on the CPU at hand."""
+    emulator = "qemu-x86_64-static"
+    if os.uname().machine != "x86_64" or shutil.which(emulator) is None:
+        pytest.skip(f"there is no {emulator} on this machine")
+    zipfile.ZipFile(wheel(made, "x86_64")).extractall(tmp_path / "site")
+    (tmp_path / "program.py").write_text(PROGRAM + "sys.stderr.write(hbmcomm.__file__)\n")
+    place = mpi_wheels.ensure("mpich", print)
+    words = [str(place / "bin/mpiexec"), "-n", "2", emulator, "-cpu", "Nehalem", sys.executable]
+    done = subprocess.run(
+        [*words, str(tmp_path / "program.py"), str(tmp_path / "site")],
+        env={**os.environ, "MPI4PY_LIBMPI": str(place / "lib/libmpi.so.12")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert done.stdout.splitlines() == ["x86_64 3.0 25.0 1.0 6"] * 2
+    assert done.stderr.count(str(tmp_path / "site")) == 2
