@@ -281,16 +281,17 @@ def compare(context, first, second, other_mpi=False, json=False):
 @command(
     help={
         "results": "results folder or archive (default: the newest folder)",
-        "format": "osu (tables as OSU prints them), csv or parquet",
+        "format": "osu (tables as OSU prints them), csv, parquet or openmetrics",
         "out": "file to write (default: standard output; parquet needs a file)",
         "samples": "every sample instead of launch medians; csv and parquet",
     },
     positional=leading_path("export", "results"),
 )
 def export(context, results=None, format="csv", out="", samples=False):
-    """A campaign's numbers in a format that others read: OSU's tables, CSV or Parquet.
+    """A campaign's numbers in a format that others read: OSU's tables, CSV, Parquet, OpenMetrics.
 
     Examples:  ./inv export --format osu
+               ./inv export --format openmetrics --out hbmcomm.prom
                ./inv export --results results/quick-20260102-030405 --format parquet --out q.parquet
     """
     stored.export(results, format, out, samples)

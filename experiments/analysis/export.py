@@ -1,8 +1,9 @@
-"""A campaign's numbers in formats that others read: OSU's tables, CSV, Parquet.
+"""A campaign's numbers in formats that others read: OSU's tables, CSV, Parquet, OpenMetrics.
 
 CSV and Parquet hold launch medians, a row per launch and cell, or raw samples, a row per
 iteration and rank; seconds and bytes, all digits, so that reading gives the same back. The tables
-of the OSU Micro-Benchmarks hold what those print with `--full`.
+of the OSU Micro-Benchmarks hold what those print with `--full`. openmetrics.py has the medians and
+paired ratios that a monitoring system takes.
 """
 
 import importlib
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.analysis.campaign import Campaign
+from experiments.analysis.openmetrics import openmetrics
 from experiments.analysis.statistics import FACTORS
 from experiments.model.contender_names import PLAIN
 from experiments.model.errors import ExperimentsError
@@ -25,7 +27,9 @@ from experiments.processes.files import whole_file
 from experiments.results import recorded, store
 from experiments.results.result import CellResult, Result
 
-FORMATS = ("osu", "csv", "parquet")
+FORMATS = ("osu", "csv", "parquet", "openmetrics")
+LINES = {"osu": "OSU's tables have", "openmetrics": "OpenMetrics has"}
+"""Formats that are lines of text without a place for raw samples, as subjects of a sentence."""
 NAMES = ("block", "arm", *FACTORS, "group", recorded.COLUMN)
 """What names a sample's cell and launch."""
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
@@ -68,11 +72,12 @@ def export(campaign: Campaign, form: str, out: Path | None, raw: bool = False) -
         raw: every sample instead of medians; of CSV and Parquet.
 
     Raises:
-        CannotExport: Parquet without pyarrow or without a file, or raw samples as OSU's tables.
+        CannotExport: Parquet without pyarrow or without a file, or raw samples in another format
+            than CSV and Parquet.
     """
-    if raw and form == "osu":
+    if raw and form in LINES:
         raise CannotExport(
-            "OSU's tables have no place for raw samples; export them with --format csv or parquet"
+            f"{LINES[form]} no place for raw samples; export them with --format csv or parquet"
         )
     if out is None:
         if form == "parquet":
@@ -95,8 +100,8 @@ def _parts(campaign: Campaign, raw: bool) -> Iterator[pd.DataFrame]:
 
 
 def _write_text(campaign: Campaign, form: str, file: TextIO, raw: bool) -> None:
-    if form == "osu":
-        file.writelines(osu(campaign))
+    if form in LINES:
+        file.writelines(osu(campaign) if form == "osu" else openmetrics(campaign))
         return
     for number, part in enumerate(_parts(campaign, raw)):
         file.write(csv(part, header=number == 0))

@@ -148,7 +148,10 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
         (["report", "--results", "nowhere"], "there is no results folder nowhere"),
         (["compare", "nowhere", "docker"], "there is no results folder nowhere"),
         (["export", "--results", "nowhere"], "there is no results folder nowhere"),
-        (["export", "--format", "xml"], "--format 'xml' is not one of osu, csv, parquet"),
+        (
+            ["export", "--format", "xml"],
+            "--format 'xml' is not one of osu, csv, parquet, openmetrics",
+        ),
         (
             ["bench", "--ops", "Alreduce"],
             "unknown operations 'Alreduce'; did you mean 'Allreduce'?",

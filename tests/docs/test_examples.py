@@ -26,6 +26,7 @@ NEEDS = {
     "libmemkind": hbmcomm.memkind_version() is not None,
     "a device": False,
     "a GPU": False,
+    "ReFrame": False,  # tests/docs/test_reframe.py runs such a test
     "torchrun": False,  # tests/hbmcomm/torch/test_page.py runs these
 }
 """What a block may need beside two ranks of MPI, and whether it is here."""

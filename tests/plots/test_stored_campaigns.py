@@ -33,7 +33,7 @@ def stored() -> Iterator[Path]:
 
 def drawn(folder: Path, out: Path) -> str:
     """The report, with every figure and table in it, after every export has had the folder."""
-    for form, raw in (("osu", False), ("csv", False), ("csv", True)):
+    for form, raw in (("osu", False), ("csv", False), ("csv", True), ("openmetrics", False)):
         export.export(load(folder), form, out / f"{form}-{raw}", raw)
     return report(folder, out).read_text(encoding="utf-8")
 

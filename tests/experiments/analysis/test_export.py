@@ -109,8 +109,10 @@ def test_parquet_without_pyarrow_says_how_to_get_it_and_leaves_nothing(
 
 
 def test_what_has_no_place_in_a_format_is_refused(campaign: Campaign, tmp_path: Path) -> None:
-    with pytest.raises(export.CannotExport, match="no place for raw samples"):
-        export.export(campaign, "osu", tmp_path / "table.txt", raw=True)
+    for form in ("osu", "openmetrics"):
+        with pytest.raises(export.CannotExport, match="no place for raw samples"):
+            export.export(campaign, form, tmp_path / "text", raw=True)
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(export.CannotExport, match="name a file"):
         export.export(campaign, "parquet", None)
 

@@ -91,7 +91,7 @@ def read(folder: Path) -> Campaign | str:
     """The campaign, which every reader takes; or the one message that refuses it."""
     try:
         found = load(folder)
-        for form, raw in (("csv", False), ("csv", True), ("osu", False)):
+        for form, raw in (("csv", False), ("csv", True), ("osu", False), ("openmetrics", False)):
             export.export(found, form, folder.parent / "exported", raw)
     except ExperimentsError as error:
         return str(error)
