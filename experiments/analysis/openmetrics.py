@@ -36,8 +36,14 @@ TIMES = (
         *("median_seconds", "median_s", "seconds"),
         "Seconds per operation on the slowest rank, median over launches of the launch medians.",
     ),
-    Family("median_low_seconds", "low_s", "seconds", "Lower end of its 95 % interval."),
-    Family("median_high_seconds", "high_s", "seconds", "Upper end of its 95 % interval."),
+    Family(
+        *("median_low_seconds", "low_s", "seconds"),
+        "Lower end of the 95 % interval of the median.",
+    ),
+    Family(
+        *("median_high_seconds", "high_s", "seconds"),
+        "Upper end of the 95 % interval of the median.",
+    ),
     Family("p99_seconds", "p99_s", "seconds", "Seconds that 99 % of operations take at most."),
     Family("launches", "launches", "", "Launches that the median is over."),
 )
@@ -47,8 +53,8 @@ RATIOS = (
         *("time_ratio", "ratio", "ratio"),
         "Time of the arm over that of the arm `over`, median over paired blocks.",
     ),
-    Family("time_low_ratio", "low", "ratio", "Lower end of its 95 % interval."),
-    Family("time_high_ratio", "high", "ratio", "Upper end of its 95 % interval."),
+    Family("time_low_ratio", "low", "ratio", "Lower end of the 95 % interval of the ratio."),
+    Family("time_high_ratio", "high", "ratio", "Upper end of the 95 % interval of the ratio."),
     Family(
         *("time_joint_low_ratio", "joint_low", "ratio"),
         "Lower end of a 95 % interval that holds for all cells at once.",
