@@ -14,7 +14,8 @@ from experiments.model.environment import ENVIRONMENTS
         "env": f"of {','.join(map(str, ENVIRONMENTS))}, or all: those that this machine can run; "
         "in an emulated machine: vm:MACHINE, vm-docker:MACHINE; on emulated hosts: hosts:4, "
         "hosts:4x100mbit, hosts-charliecloud:4; of a cluster: slurm, slurm-charliecloud ...",
-        "profiles": "of containers: default,tuned,privileged, or all (default: the experiment's)",
+        "profiles": "of containers: default,tuned,privileged, or all: these three; userns, a user "
+        "namespace, takes a Podman of root and ids in /etc/subuid (default: the experiment's)",
         "layouts": "of containers: one,per-rank,isolated, or all (default: the experiment's)",
         "ops": "Allreduce,Bcast, ... or all (default: the experiment's)",
         "kinds": "of memory: regular,hbw, ... or all (default: the experiment's)",

@@ -15,7 +15,13 @@ from experiments.model.contender_names import (
     OTHER_BUILD,
     PEERS,
 )
-from experiments.model.environment import BARE_HOST, ENVIRONMENTS, LAYOUTS, MPIS, PROFILES
+from experiments.model.environment import (
+    BARE_HOST,
+    ENVIRONMENTS,
+    LAYOUTS,
+    MPIS,
+    PROFILES_OF_ALL,
+)
 from experiments.model.errors import SpecError, unknown
 from experiments.model.experiment import KINDS, MPIS_ARE_ARMS, Experiment
 from experiments.model.launch import EXTERNAL, NUMPY, OPERATIONS
@@ -92,7 +98,7 @@ def restrict(
     calls = tuple(CALLS) if experiment.launches.arms == MPIS_ARE_ARMS else OPERATIONS
     for table, key, text, every in (
         (launches, "environments", environments, tuple(map(str, ENVIRONMENTS))),
-        (launches, "profiles", profiles, PROFILES),
+        (launches, "profiles", profiles, PROFILES_OF_ALL),
         (launches, "layouts", layouts, LAYOUTS),
         (launches, "mpis", mpis, MPIS),
         (launches, "external", external, EXTERNAL),

@@ -22,7 +22,7 @@ from experiments.emulation.emulated_hosts import Hosts
 from experiments.environments import runtime
 from experiments.model.environment import BARE_HOST, EnvironmentId
 from experiments.model.errors import ExperimentsError, Missing
-from experiments.model.experiment import Experiment
+from experiments.model.experiment import Experiment, Launches
 from experiments.model.launch import EXTERNAL_MPI
 from experiments.provision import (
     engine,
@@ -115,7 +115,9 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
         for flavour in present:
             _find_files(found, flavour, request, stages)
     with contextlib.ExitStack() as stack:
-        preparation = _Preparation(found, request, present, experiment.uses_torch, stages, stack)
+        preparation = _Preparation(
+            *(found, request, experiment.launches, present, experiment.uses_torch, stages, stack)
+        )
         for environment in experiment.launches.environments:
             try:
                 preparation.equip(environment)
@@ -146,6 +148,9 @@ def lacking(experiment: Experiment, base: str) -> dict[str, str]:
     for environment in experiment.launches.environments:
         try:
             _refuse(environment, base)
+            if environment.kind == podman.NAME:
+                asked = experiment.launches
+                podman.refuse(podman.is_rootless(), asked.profiles, asked.layouts)
         except ExperimentsError as lack:
             found[str(environment)] = str(lack)
     return found
@@ -174,6 +179,7 @@ class _Preparation:
 
     found: Backends
     request: Request
+    launches: Launches
     mpis: tuple[str, ...]
     torch: bool
     stages: Stages
@@ -184,8 +190,11 @@ class _Preparation:
     def equip(self, environment: EnvironmentId) -> None:
         """Raises Missing where the environment cannot be had."""
         if environment.has_engine and not environment.place:
-            self.found.clients[environment] = self._reach(environment.kind)
+            self.found.clients[environment] = client = self._reach(environment.kind)
             brought = environment.kind == podman.NAME
+            if brought:
+                asked = self.launches
+                podman.refuse(podman.is_rootless(client), asked.profiles, asked.layouts)
             self._keep(environment, self._brought if brought else self._built)
         elif runtime.tree_of(environment):
             _refuse_runtime(environment)

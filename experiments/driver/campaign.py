@@ -36,7 +36,7 @@ from experiments.model.experiment import Experiment
 from experiments.model.launch import Launch
 from experiments.model.quantities import check_rank_counts, counted
 from experiments.processes.folder_lock import FolderLock
-from experiments.provision import passthrough, site_python
+from experiments.provision import passthrough, site_python, user_namespaces
 from experiments.results import store
 from experiments.schedule.parties import Fits
 
@@ -164,7 +164,8 @@ def _measure(campaign: Campaign, found: Backends, lock: FolderLock, stages: Stag
         elif each.on_cluster and (nodes := os.environ.get("SLURM_JOB_NODELIST")):
             gone[each] = Daemons(nodes).gone
     owner, commands = passthrough.owner(), Commands(campaign, found)
-    context = LaunchContext(out, commands, owner, found.clients, gone, found.files)
+    lent = user_namespaces.of_root()
+    context = LaunchContext(out, commands, owner, found.clients, gone, found.files, lent=lent)
     title, launches = campaign.experiment.title, len(campaign.launches)
     stages.say(f"measuring {title!r} into {out}: {launches} launches")
     try:

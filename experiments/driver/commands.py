@@ -35,6 +35,7 @@ from experiments.provision import (
     layers,
     mpi_wheels,
     passthrough,
+    podman,
     reference_files,
     site_python,
 )
@@ -123,6 +124,11 @@ class Commands:
     def _versions(self) -> dict[EnvironmentId, str]:
         return {each: engine.version_of(client) for each, client in self._found.clients.items()}
 
+    def _rootless(self, where: EnvironmentId) -> bool:
+        """Whether its engine is an ordinary user's; without one yet, whether it would be."""
+        client = self._found.clients.get(where)
+        return where.kind == podman.NAME and podman.is_rootless(client)
+
     def _tag(self, flavour: str) -> str:
         return image.tag(image.variant(flavour, self._torch))
 
@@ -175,6 +181,7 @@ class Commands:
             engine=where.kind,
             version=self._versions.get(where, ""),
             host_prefix=mpi_wheels.prefix(flavour),
+            rootless=self._rootless(where),
         )
 
     def _in_guest(self, where: EnvironmentId, flavour: str, variables: Variables) -> Vm:

@@ -13,7 +13,7 @@ from typing import Any
 import docker
 
 from experiments.analysis import metadata_diff, mpi_transport_log
-from experiments.environments import runtime
+from experiments.environments import profiles, runtime
 from experiments.environments.process import Command
 from experiments.jobs.execute import MachineGone, execute
 from experiments.jobs.failures import RESUME, LaunchFailed, failed
@@ -36,7 +36,7 @@ class LaunchContext:
     Attributes:
         folder: a results folder that store.create has begun.
         command: of a launch over its own folder, which holds launch.json.
-        owner: uid and gid that container ranks write as.
+        owner: uid and gid that container ranks write as, outside of user namespaces.
         clients: engines' clients, for environments that answer with a container.
         gone: by environment, a function: why a machine is gone that its launches run on, "" while
             all are there; given the seconds for which a launch has not got on.
@@ -44,6 +44,7 @@ class LaunchContext:
         groups: the operations that an interval has, by ranks, operation and bytes. Later blocks
             take as many: sides of a pair with other groups give no ratio.
         first: by MPI and program, a finished launch that others must hold the same code as.
+        lent: the first uid and gid of user namespaces, which are added to `owner` there.
     """
 
     folder: Path
@@ -54,6 +55,7 @@ class LaunchContext:
     files: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     groups: dict[tuple[int, str, int], int] = field(default_factory=dict)
     first: dict[tuple[str, str], Result] = field(default_factory=dict)
+    lent: tuple[int, int] = (0, 0)
 
     def group(self, ranks: int, cell: Cell, needed: int) -> int:
         """As many operations as intervals of this cell have, in all blocks from now on.
@@ -76,8 +78,9 @@ class LaunchContext:
         """Write launch.json into a launch's folder; the command that runs there."""
         store.write_json(place / "launch.json", launch.to_dict())
         if runtime.changes_user(launch.environment) and os.getuid() == 0:
+            owner = profiles.owner(launch.profile, self.owner, self.lent)
             for path in (*place.iterdir(), place):  # the folder last: then others may change it
-                os.chown(path, *self.owner, follow_symlinks=False)
+                os.chown(path, *owner, follow_symlinks=False)
         if is_reference(launch) and (files := self.files.get(launch.mpi)):
             reference_files.copied(files, place / reference_files.FOLDER)
         return self.command(launch, place.absolute())

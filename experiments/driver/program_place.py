@@ -14,6 +14,7 @@ import docker
 
 from experiments.console.stages import Stages
 from experiments.driver import watchdog
+from experiments.environments import profiles
 from experiments.environments import program as commands
 from experiments.environments.host import over_copies
 from experiments.environments.process import Process
@@ -85,6 +86,7 @@ def _surroundings(request: ProgramRequest, label: str) -> Surroundings:
         label,
         passthrough.is_root(),
         seccomp.FILE,
+        rootless=podman.is_rootless(),
     )
 
 
@@ -106,6 +108,10 @@ def ready(
                 running_engine = podman.running if name == podman.NAME else engine.running
                 with stages.stage(f"{name} engine"):
                     place.clients[name] = stack.enter_context(running_engine())
+                if name == podman.NAME:
+                    rootless = podman.is_rootless(place.clients[name])
+                    podman.refuse(rootless, (arm.profile for arm in request.arms))
+                    place.around = replace(place.around, rootless=rootless)
                 place.images[name] = _image(place.clients[name], name, request.image, stages)
             if environment == USERLAND:
                 place.images["docker"] = _with_layers(
@@ -199,7 +205,7 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
         if arm.environment == HOST and place.copied:
             listed = reference_files.copied(place.copied, folder / reference_files.FOLDER)
             process = over_copies(process, listed)
-        user = around.machine.uid
+        user, _ = _owner(place, arm)
         with contextlib.ExitStack() as ends:
             gate = ends.enter_context(Gate(folder / commands.GATE_FOLDER, (user,)))
             if arm.in_container:
@@ -251,6 +257,12 @@ def _remove(client: docker.DockerClient, container: str) -> None:
         client.api.remove_container(container, v=True, force=True)
 
 
+def _owner(place: Place, arm: ProgramArm) -> tuple[int, int]:
+    """uid and gid of an environment's run, as this machine sees them."""
+    machine = place.around.machine
+    return profiles.owner(arm.profile, (machine.uid, machine.gid), machine.lent)
+
+
 def _work(place: Place, arm: ProgramArm, folder: Path) -> Path | None:
     """A fresh copy of the folder that the program works in; None where the image has its own.
 
@@ -269,10 +281,10 @@ def _work(place: Place, arm: ProgramArm, folder: Path) -> Path | None:
             f"{source} cannot be copied for a run to work in: {reasons[0]}; name a folder that "
             "can be read with --workdir, or make room in /tmp"
         ) from error
-    machine = place.around.machine
+    owner = _owner(place, arm)
     if place.around.root and arm.environment != HOST:
         for path in (copy, *copy.rglob("*")):
-            os.chown(path, machine.uid, machine.gid, follow_symlinks=False)
+            os.chown(path, *owner, follow_symlinks=False)
     return copy
 
 

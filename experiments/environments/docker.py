@@ -21,6 +21,9 @@ RUNTIME = Runtime("docker", "Docker", packages=("docker*", "containerd*", "runc"
 LABEL = "hbmcomm.campaign"
 SEVERAL = ("per-rank", "isolated")
 """Layouts with a container for each rank."""
+ROOTLESS_NETWORK = ("podman", "unshare", "--rootless-netns")
+"""Words before a command that run it where rootless Podman has its bridges: not on this machine's
+network, but in a network namespace of the user."""
 IDLE = ("sleep", "infinity")
 """What a container does while ranks come and go in it."""
 NAMED_BY_HOST = ("mpich",)
@@ -38,6 +41,7 @@ class Docker:
         campaign: labels the containers, so that leftovers can be found.
         engine: "docker" or "podman"; with its version, "" where that is not known.
         host_prefix: the MPI's environment on this machine; ranks in several containers need one.
+        rootless: whether an ordinary user runs the engine.
     """
 
     flavour: str
@@ -50,10 +54,12 @@ class Docker:
     engine: str = "docker"
     host_prefix: Path | None = None
     version: str = ""
+    rootless: bool = False
 
     def command(self, launch: Launch, folder: Path) -> Container | Job:
         """The harness over `folder`, which holds launch.json and is the only thing mounted."""
-        program = (str(self.prefix / "bin/python"), *MODULE, FOLDER)
+        pinned = (*profiles.PINNED, self.machine.cpus) if self.rootless else ()
+        program = (*pinned, str(self.prefix / "bin/python"), *MODULE, FOLDER)
         argv, environment = mpiexec(
             self.flavour,
             self.prefix,
@@ -90,7 +96,8 @@ class Docker:
         )
         internal = self.engine == "docker"  # Podman's have no address on this machine
         process = Process(tuple(argv), variables | entered)
-        return Job(name, container.options["labels"], internal, containers, process)
+        inside = ROOTLESS_NETWORK if self.rootless else ()
+        return Job(name, container.options["labels"], internal, containers, process, inside)
 
     def _container(
         self,
@@ -108,7 +115,7 @@ class Docker:
             "working_dir": "/tmp",
             "volumes": {str(folder): {"bind": FOLDER, "mode": "rw"}},
         }
-        allowed = profiles.options(launch.profile, self.machine, ranks, self.engine)
+        allowed = profiles.options(launch.profile, self.machine, ranks, self.engine, self.rootless)
         return Container(self.image, tuple(argv), options | allowed, self.engine)
 
 
@@ -126,6 +133,7 @@ def _one_of(
     if shared and number == 0:
         options |= {"ipc_mode": "shareable"}
     elif shared:
-        options |= {"ipc_mode": f"container:{names[0]}", "pid_mode": f"container:{names[0]}"}
+        own = ["userns_mode"] if "userns_mode" in options else []
+        options |= dict.fromkeys(("ipc_mode", "pid_mode", *own), f"container:{names[0]}")
         options.pop("shm_size", None)  # the first one's is theirs
     return replace(each, options=options)

@@ -2,14 +2,4 @@
 
 from experiments.environments.runtime import Runtime
 
-RUNTIME = Runtime(
-    "podman",
-    "Podman",
-    program="podman",
-    packages=("podman", "crun"),
-    not_for_users=(
-        "Podman without root gives containers user numbers of its own, so that they cannot write "
-        "results",
-        "as root, or with --env docker or charliecloud",
-    ),
-)
+RUNTIME = Runtime("podman", "Podman", program="podman", packages=("podman", "crun"), maps_ids=True)

@@ -17,6 +17,7 @@ SWITCHES = {
     "network_mode": "network",
     "ipc_mode": "ipc",
     "pid_mode": "pid",
+    "userns_mode": "userns",
     "devices": "device",
     "environment": "env",
     "labels": "label",
@@ -100,6 +101,8 @@ class Job:
         process: its words may hold {gateway}, this machine's address on the network, {bridge},
             the interface that has it, and {address0}, {address1} ... of the containers, which
             are known once all of them run.
+        entering: the words before a command that run it where the bridge is; none where that is
+            this machine itself.
     """
 
     network: str
@@ -107,6 +110,7 @@ class Job:
     internal: bool
     containers: tuple[Container, ...]
     process: Process
+    entering: tuple[str, ...] = ()
 
     def process_at(self, places: Mapping[str, str]) -> Process:
         """The process, with what was found for the words in braces."""
@@ -115,13 +119,15 @@ class Job:
             return PLACE.sub(lambda found: places[found[1]], word)
 
         variables = {name: filled(value) for name, value in self.process.environment.items()}
-        return Process(tuple(filled(word) for word in self.process.argv), variables)
+        argv = tuple(filled(word) for word in self.process.argv)
+        return Process((*self.entering, *argv), variables)
 
     def shell(self) -> str:
         """The lines that do the same."""
         engine, network = self.containers[0].engine, self.network
         names = [each.options["name"] for each in self.containers]
         address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+        there = "".join(f"{word} " for word in self.entering)
         create = [engine, "network", "create", *_switch("internal", self.internal)]
         create += _switch("labels", self.labels)
         return "\n".join(
@@ -129,13 +135,13 @@ class Job:
                 shlex.join([*create, network]),
                 *(shlex.join(each.words("--detach")) for each in self.containers),
                 f"gateway=$({engine} network inspect --format '{GATEWAY[engine]}' {network})",
-                "bridge=$(ip -oneline address show to $gateway | cut -d' ' -f2)",
+                f"bridge=$({there}ip -oneline address show to $gateway | cut -d' ' -f2)",
                 *(
                     f"address{n}=$({engine} inspect --format '{address}' {name})"
                     for n, name in enumerate(names)
                 ),
                 *SERVICE[engine],
-                " ".join(_quoted(word) for word in self.process.words()),
+                there + " ".join(_quoted(word) for word in self.process.words()),
                 shlex.join([engine, "rm", "--force", *names]),
                 shlex.join([engine, "network", "rm", network]),
             ]

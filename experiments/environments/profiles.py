@@ -8,9 +8,15 @@ is on a way that data takes between ranks, so all profiles share them.
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.model.environment import USERNS
+
 SECCOMP = "build/seccomp/tuned.json"
 """The tuned profile's filter, under the checkout; provision/seccomp.py writes it."""
 TMPFS = "rw,nosuid,nodev,size=256m"
+PINNED = ("taskset", "--cpu-list")
+"""Words before a list of CPUs and a program, which keep the program to them."""
+LENT = 65536
+"""How many ids a user namespace has: all that files of an image may belong to."""
 CONTAINER_USER = 60706
 """uid and gid of ranks whose driver is root: not root, and no user of the machine. systemd gives
 the ids 60706 to 61183 to nobody. The images have a user of this number."""
@@ -26,6 +32,8 @@ class Machine:
         uid, gid: the owner of what the container writes; never root.
         memlock: bytes that a process here may lock at most, -1 for no limit.
         groups: of the device files, beside gid: an engine passes a file in with its owner and mode.
+        lent: the first uid and gid of those that Podman may map into containers where root runs it;
+            0 where it has none.
     """
 
     cpus: str
@@ -35,17 +43,35 @@ class Machine:
     gid: int
     memlock: int = -1
     groups: tuple[int, ...] = ()
+    lent: tuple[int, int] = (0, 0)
 
 
-def options(profile: str, machine: Machine, ranks: int, engine: str = "docker") -> dict[str, Any]:
+def owner(profile: str, own: tuple[int, int], lent: tuple[int, int]) -> tuple[int, int]:
+    """uid and gid, as this machine sees them, of a container's ranks and of what they write.
+
+    Args:
+        own: theirs in the container, which are the same outside of a user namespace.
+        lent: as Machine has it.
+    """
+    return (own[0] + lent[0], own[1] + lent[1]) if profile == USERNS else own
+
+
+def options(
+    profile: str, machine: Machine, ranks: int, engine: str = "docker", rootless: bool = False
+) -> dict[str, Any]:
     """Keyword arguments of the Docker SDK's containers.create for a container of so many ranks.
 
     Args:
         profile: "default": capabilities, seccomp filter, /dev/shm and limits as the engine gives
             them. "tuned": no capability at all, our filter, /dev/shm for the ranks, and as much
-            locked memory as a rank has on the host. "privileged": everything the engine can give.
+            locked memory as a rank has on the host. "userns": the same in a user namespace, in
+            which root is none of the host's users. "privileged": everything the engine can give.
         engine: "docker" or "podman". Podman's containers inherit the driver's limit of locked
             memory; given one limit, it ignores those that it was configured with.
+        rootless: whether an ordinary user runs the engine. All of its containers are in a user
+            namespace, in which the user keeps its ids. It has no CPU sets to give, and refuses or
+            ignores a container that asks for one; PINNED takes their place. Its limit of processes
+            is its own.
     """
     found: dict[str, Any] = {
         "user": f"{machine.uid}:{machine.gid}",
@@ -60,12 +86,21 @@ def options(profile: str, machine: Machine, ranks: int, engine: str = "docker") 
     }
     if machine.groups:
         found["group_add"] = [str(group) for group in machine.groups]
+    if rootless:
+        for option in ("cpuset_cpus", "cpuset_mems", "pids_limit"):
+            del found[option]
+        found["userns_mode"] = "keep-id"
+        if machine.groups:  # of the user on the host, which have no number inside
+            found["group_add"] = ["keep-groups"]
+    if profile == USERNS:
+        uid, gid = machine.lent
+        found["userns_mode"] = f"auto:uidmapping=0:{uid}:{LENT},gidmapping=0:{gid}:{LENT}"
     if profile != "default":
         found["shm_size"] = shared_memory(ranks)
     if profile != "default" and engine == "docker":  # which refuses more than the host has
         limit = {"name": "memlock", "soft": machine.memlock, "hard": machine.memlock}
         found["ulimits"] = [limit]
-    if profile == "tuned":
+    if profile in ("tuned", USERNS):
         found["cap_drop"] = ["ALL"]
         found["security_opt"].append(f"seccomp={SECCOMP}")
     if profile == "privileged":

@@ -11,6 +11,7 @@ from pathlib import Path
 from experiments.environments import profiles
 from experiments.environments.docker import LABEL
 from experiments.environments.mpiexec import AS_ROOT, YIELDING
+from experiments.environments.podman import RUNTIME as PODMAN
 from experiments.environments.process import Container, Process
 from experiments.environments.profiles import TMPFS, Machine
 from experiments.environments.runtime import UNSHARE
@@ -88,6 +89,7 @@ class Surroundings:
         seccomp: the file of the profile tuned's filter.
         large: the environments with an MPI that has calls with counts of 64 bits.
         whole: whether no ranks are held, since the whole program is timed.
+        rootless: whether an ordinary user runs Podman.
     """
 
     machine: Machine
@@ -98,6 +100,7 @@ class Surroundings:
     seccomp: Path = Path(profiles.SECCOMP)
     large: set[str] = field(default_factory=set)
     whole: bool = False
+    rootless: bool = False
 
     def library(self, arm: ProgramArm) -> str:
         """The build of the library that fits an environment's MPI; "" where none is needed."""
@@ -167,7 +170,8 @@ def in_container(
     Args:
         options: the user's own; each takes the place of ours of the same name.
     """
-    allowed = profiles.options(arm.profile, around.machine, around.ranks, arm.environment)
+    rootless = around.rootless and arm.environment == PODMAN.name
+    allowed = profiles.options(arm.profile, around.machine, around.ranks, arm.environment, rootless)
     del allowed["read_only"]  # a program may write beside its files; each run has a layer for it
     allowed["security_opt"] = [
         f"seccomp={around.seccomp}" if rule.startswith("seccomp=") else rule

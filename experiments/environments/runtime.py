@@ -142,7 +142,7 @@ class Runtime:
         packages: Debian packages, as dpkg's patterns; results store their versions. The first one
             holds the program.
         elsewhere: where a machine gets the program, if its distribution lacks the package.
-        not_for_users: why it is of no use to others than root, and what is; empty where it is.
+        maps_ids: whether an ordinary user needs ids of /etc/subuid to run it.
         settings: of the kernel, by their paths in /proc/sys: a value that keeps users from running
             it, and one that does not.
         tree: how it runs a launch over the image as a folder, on this machine.
@@ -155,7 +155,7 @@ class Runtime:
     program: str = ""
     packages: tuple[str, ...] = ()
     elsewhere: str = ""
-    not_for_users: tuple[str, str] | tuple[()] = ()
+    maps_ids: bool = False
     settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     tree: type[Tree] | None = None
     contained: type[Contained] | None = None

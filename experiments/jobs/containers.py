@@ -4,21 +4,33 @@ Knows neither log files nor the ends that they come to: that is execute.py.
 """
 
 import contextlib
+import json
+import os
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import docker
+from docker.models.containers import RUN_HOST_CONFIG_KWARGS
 
+from experiments.environments.podman import RUNTIME as PODMAN
 from experiments.environments.process import Container, Job, Process
 from experiments.jobs.failures import LaunchFailed
 from experiments.jobs.sockets import interfaces
+from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
+from experiments.processes import tracking
+from experiments.processes.executables import captured
 from experiments.provision import seccomp
 from experiments.provision.engine import FAILURES
 
 START_PATIENCE = 20.0  # seconds until a container that was started runs
 POLL = 0.05  # seconds
+MONITOR_PATIENCE = 2.0  # seconds until a monitor has ended
+ASK_INTERFACES = (
+    "import json; from experiments.jobs.sockets import interfaces; print(json.dumps(interfaces()))"
+)
 
 
 class ContainerRefused(LaunchFailed):
@@ -35,15 +47,34 @@ def started(command: Container, client: docker.DockerClient) -> Iterator[Any]:
     Raises:
         ContainerRefused: the engine does not want it.
     """
-    options = seccomp.resolved(command.engine, command.options)
+    container = None
     try:
         with _acceptance():
-            container = client.containers.create(command.image, list(command.argv), **options)
+            container = _created(command, client)
             container.start()
         yield container
     finally:
         with contextlib.suppress(*FAILURES):  # by its name: the answer may have been cut off
             client.api.remove_container(command.options["name"], v=True, force=True)
+        if container is not None and command.engine == PODMAN.name:
+            tracking.end_monitors(str(container.id), MONITOR_PATIENCE)
+
+
+def _created(command: Container, client: docker.DockerClient) -> Any:
+    """The SDK's container; the SDK refuses Podman's user namespaces, so they are added here."""
+    options = seccomp.resolved(command.engine, command.options)
+    namespace = options.pop("userns_mode", "")
+    if not namespace:
+        return client.containers.create(command.image, list(command.argv), **options)
+    host = {name: options.pop(name) for name in RUN_HOST_CONFIG_KWARGS if name in options}
+    host["binds"] = options.pop("volumes")
+    if network := options.pop("network", ""):
+        host["network_mode"], options["networking_config"] = network, {network: None}
+    asked = {**client.api.create_host_config(**host), "UsernsMode": namespace}
+    made = client.api.create_container(
+        command.image, list(command.argv), host_config=asked, **options
+    )
+    return client.containers.get(made["Id"])
 
 
 @contextlib.contextmanager
@@ -58,7 +89,7 @@ def waiting(job: Job, client: docker.DockerClient) -> Iterator[Process]:
         each = list(map(_running, begun))  # after all: one that ends at once has ended by then
         network.reload()
         gateway = network.attrs["IPAM"]["Config"][0]["Gateway"]
-        places = {"gateway": gateway, "bridge": _interface(gateway)}
+        places = {"gateway": gateway, "bridge": _interface(gateway, job.entering)}
         for number, container in enumerate(each):
             joined = container.attrs["NetworkSettings"]["Networks"]
             places[f"address{number}"] = joined[job.network]["IPAddress"]
@@ -100,17 +131,27 @@ def _running(container: Any) -> Any:
     return container
 
 
-def _interface(address: str) -> str:
-    """The interface of this machine that has an IPv4 address.
+def _interface(address: str, entering: Sequence[str]) -> str:
+    """The interface that has an IPv4 address.
+
+    Args:
+        entering: the words before a command that run it where the interface is; none for this
+            process's own network.
 
     Raises:
         ContainerRefused: none has it: the engine's networks are not this machine's.
     """
-    if name := interfaces().get(address):
-        return name
+    if entering:
+        here = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = captured([*entering, sys.executable, "-P", "-c", ASK_INTERFACES], env=here)
+        names, said = json.loads(done.stdout or "{}"), done.stderr.strip()
+    else:
+        names, said = interfaces(), ""
+    if name := names.get(address):
+        return str(name)
     raise ContainerRefused(
-        f"no interface of this machine has {address}, the gateway of the containers' network: "
-        "containers that form one job need an engine on this machine that is run by root"
+        f"no interface of this machine has {address}, the gateway of the containers' network"
+        f"{said and f' ({said})'}: containers that form one job need an engine on this machine"
     )
 
 

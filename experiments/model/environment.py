@@ -1,6 +1,7 @@
 """Names of what a launch runs on: environments, profiles, layouts, MPIs, emulated machines."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,12 @@ from experiments.model.errors import SpecError
 from experiments.model.quantities import parse_rate
 
 MPIS = ("openmpi", "mpich", "impi")
-PROFILES = ("default", "tuned", "privileged")
+USERNS = "userns"
+"""The profile of a container in a user namespace: tuned, with a root that is not the host's."""
+PROFILES = ("default", USERNS, "tuned", "privileged")
+"""From the fewest rights to the most."""
+PROFILES_OF_ALL = tuple(profile for profile in PROFILES if profile != USERNS)
+"""Those that every engine has; USERNS takes a Podman that root runs, and ids in /etc/subuid."""
 LAYOUTS = ("one", "per-rank", "isolated")
 ENGINES = ("docker", "podman")
 
@@ -133,6 +139,16 @@ def check_hosts(count: int, rate: str) -> None:
     if not 1 <= count <= MOST_HOSTS:
         raise SpecError(f"{count} hosts were asked for; there can be 1 to {MOST_HOSTS}")
     parse_rate(rate)
+
+
+def without_user_namespace(profiles: Iterable[str], runtimes: Iterable[str]) -> str:
+    """Why these runtimes cannot have the profile USERNS; "" where they can, or none asks for it."""
+    if USERNS not in profiles or DOCKER.kind not in runtimes:
+        return ""
+    return (
+        f"--profiles {USERNS} gives one container a user namespace, and Docker has one for all of "
+        "its containers or for none (userns-remap): ask for --env host,podman"
+    )
 
 
 BARE_HOST, DOCKER = EnvironmentId("host"), EnvironmentId("docker")

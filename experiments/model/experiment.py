@@ -39,6 +39,7 @@ from experiments.model.environment import (
     EnvironmentId,
     check_hosts,
     emulated,
+    without_user_namespace,
 )
 from experiments.model.errors import SpecError, unknown
 from experiments.model.launch import (
@@ -233,7 +234,7 @@ class Launches:
     ] = (BARE_HOST,)
     """Where launches run: `host`, `userland`, `docker`, ..., `vm:MACHINE`"""
     profiles: Annotated[Names, among(*PROFILES)] = ("tuned",)
-    """What containers may do: `default`, `tuned`, `privileged`"""
+    """What containers may do: `default`, `userns` (Podman of root alone), `tuned`, `privileged`"""
     layouts: Annotated[Names, among(*LAYOUTS)] = ("one",)
     """Containers per launch: `one`, `per-rank`, `isolated`"""
     mpis: Annotated[Names, among(*MPIS)] = ("openmpi",)
@@ -267,6 +268,10 @@ class Launches:
         if is_stored(info):
             return self
         names = ", ".join(map(str, self.environments))
+        if refusal := without_user_namespace(
+            self.profiles, {each.runtime for each in self.environments}
+        ):
+            raise ValueError(refusal)
         if any(each.is_emulated for each in self.environments):
             self._check_emulated(names)
         elif any(each.on_cluster for each in self.environments):

@@ -8,7 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from experiments.model.arms import HOST, USERLAND
-from experiments.model.environment import ENGINES, PROFILES
+from experiments.model.environment import (
+    ENGINES,
+    PROFILES,
+    PROFILES_OF_ALL,
+    without_user_namespace,
+)
 from experiments.model.errors import ExperimentsError
 from experiments.model.quantities import check_rank_counts
 
@@ -186,6 +191,11 @@ def asked(
     if (profiles or mend) and not set(names) & set(ENGINES):
         flag = "--profiles are" if profiles else "--mend is"
         raise ExperimentsError(f"{flag} of containers: add --env host,docker")
+    asked = profiles or "default"
+    asked = ",".join(PROFILES_OF_ALL) if asked == "all" else asked
+    allowed = _of("profiles", f"{asked}{',tuned' if mend else ''}", PROFILES)
+    if refusal := without_user_namespace(allowed, names):
+        raise ExperimentsError(refusal)
     count = _number("ranks", ranks, whole=True)
     if count:
         check_rank_counts((int(count),), cores)
@@ -210,7 +220,7 @@ def asked(
         metric,
         _number("seconds", seconds),
         names,
-        _of("profiles", f"{profiles or 'default'}{',tuned' if mend else ''}", PROFILES),
+        allowed,
         blocks or USUAL,
         uncounted,
     )

@@ -24,6 +24,8 @@ DAEMON = "HBMCOMM_DAEMON"
 that one has ended."""
 DAEMONS = ("dockerd", "podman")
 """Programs that end their children on SIGTERM. The children carry the variable as well."""
+MONITOR = "conmon"
+"""Podman's program beside each container and each command in one."""
 
 SHM = Path("/dev/shm")
 SEGMENTS = (
@@ -158,19 +160,39 @@ def remove_job_folder(launcher: int) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def end_daemons(mark: str, patience: float, used: str = "") -> int:
+def end_daemons(
+    mark: str, patience: float, used: str = "", names: tuple[str, ...] = DAEMONS
+) -> int:
     """End the engines that the driver of a mark started, and so their children; how many.
 
     Args:
         used: identity of an engine that other processes use, which stays.
+        names: of the programs that end.
     """
     found = {
         process
         for process in _with_variable(DAEMON, mark)
-        if process != used and name(pid_of(process)) in DAEMONS
+        if process != used and name(pid_of(process)) in names
     }
     end(found, patience)
     return len(found)
+
+
+def end_monitors(container: str, patience: float) -> None:
+    """End the monitors of commands that ran in a container of Podman, which is gone.
+
+    They wait for minutes, so that others can ask how these commands ended; none carries a mark.
+
+    Args:
+        container: its whole id, by which its monitors are called.
+    """
+    found = set[str]()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            pid, process = int(path.parent.name), identity(int(path.parent.name))
+            if name(pid) == MONITOR and is_own(pid) and container.encode() in path.read_bytes():
+                found.add(process)
+    end(found - {""}, patience)
 
 
 def daemon_of_ours(pid: int) -> str:

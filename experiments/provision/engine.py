@@ -101,13 +101,14 @@ def version_of(client: docker.DockerClient) -> str:
 
 
 def parts(client: docker.DockerClient) -> dict[str, str]:
-    """Versions of the engine, its kernel and its runtime, such as runc."""
+    """Versions of the engine, its kernel and its runtime, such as runc; whether it is a user's."""
     try:
-        answer = client.version()
+        answer, rootless = client.version(), client.info().get("Rootless")
     except FAILURES:
         return {}
     found = {part["Name"]: str(part["Version"]) for part in answer.get("Components", [])}
-    return found | {"kernel": str(answer.get("KernelVersion", "not known"))}
+    found["kernel"] = str(answer.get("KernelVersion", "not known"))
+    return found | ({"rootless": "yes"} if rootless else {})
 
 
 def hindrance() -> EngineMissing | None:

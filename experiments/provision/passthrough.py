@@ -4,7 +4,6 @@ import contextlib
 import grp
 import os
 import pwd
-import re
 import resource
 import stat
 from collections.abc import Iterable
@@ -15,11 +14,11 @@ import hbmcomm
 from experiments.environments.profiles import CONTAINER_USER, Machine
 from experiments.machine.facts import parse_list, status
 from experiments.model.errors import Missing
+from experiments.provision import user_namespaces
+from experiments.provision.user_namespaces import SUBORDINATE
 
 UNUSED = range(CONTAINER_USER, 61184)
 """Ids that no distribution gives to anyone."""
-SUBORDINATE = (Path("/etc/subuid"), Path("/etc/subgid"))
-"""Ids that users may take in their namespaces: NAME:FIRST:COUNT in each line."""
 
 
 def cores() -> int:
@@ -48,9 +47,9 @@ def nobodys() -> int:
     Raises:
         Missing: all are taken.
     """
-    lent = [each for file in SUBORDINATE for each in _subordinate(file)]
+    lent = [ids for file in SUBORDINATE for ids in user_namespaces.lent(file)]
     for number in UNUSED:
-        if not _is_known(number) and not any(number in each for each in lent):
+        if not _is_known(number) and not any(number in ids for ids in lent):
             return number
     raise Missing(
         f"each id from {UNUSED[0]} to {UNUSED[-1]} is a user, a group or a subordinate id of this "
@@ -68,16 +67,6 @@ def _is_known(number: int) -> bool:
     return False
 
 
-def _subordinate(file: Path) -> list[range]:
-    """The ranges of subuid(5) or subgid(5); none where there is no such file."""
-    try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    parts = [re.fullmatch(r"[^:]*:(\d+):(\d+)", line.strip()) for line in lines]
-    return [range(int(each[1]), int(each[1]) + int(each[2])) for each in parts if each]
-
-
 def machine() -> Machine:
     """CPUs, nodes and devices as this process itself may use them."""
     topology = hbmcomm.topology()
@@ -93,6 +82,7 @@ def machine() -> Machine:
         gid=gid,
         memlock=resource.getrlimit(resource.RLIMIT_MEMLOCK)[1],
         groups=groups(dax, gid),
+        lent=user_namespaces.of_root() if is_root() else (0, 0),
     )
 
 

@@ -7,19 +7,21 @@ same SDK, image and options then serve both engines.
 import contextlib
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import docker
 from docker.errors import ImageNotFound
 
+from experiments.environments.docker import SEVERAL
 from experiments.environments.podman import RUNTIME
 from experiments.machine.facts import status
 from experiments.model.checkout import BUILD
-from experiments.processes import executables
+from experiments.model.environment import USERNS
+from experiments.processes import executables, tracking
 from experiments.processes.executables import Process
-from experiments.provision import base_image, dockerd, engine, image, system
+from experiments.provision import base_image, dockerd, engine, image, system, user_namespaces
 from experiments.provision.engine import EngineMissing
 from experiments.provision.image import Image
 
@@ -27,6 +29,12 @@ NAME = RUNTIME.name
 LOG = BUILD / "podman.log"
 START_PATIENCE = 20.0  # seconds until a service that starts must answer
 SYS_RESOURCE = 24  # the bit of CAP_SYS_RESOURCE, linux/capability.h
+HELPERS = ("podman pause", "catatonit", "slirp4netns", "pasta")
+"""Programs that the service leaves running: what holds an ordinary user's namespaces."""
+HELPERS_PATIENCE = 2.0  # seconds until they have ended
+NETWORKS = ("slirp4netns", "pasta")
+"""Programs with which an ordinary user's containers have a network; one of them is needed."""
+TUN = "/dev/net/tun"
 PID_MAX = Path("/proc/sys/kernel/pid_max")
 
 
@@ -45,7 +53,7 @@ def running(log: Path = LOG) -> Iterator[docker.DockerClient]:
             address = started_address(os.getpid())
             stack.callback(Path(address.removeprefix("unix://")).unlink, missing_ok=True)
             service = start(address, log)
-            stack.callback(dockerd.end, service)
+            stack.callback(_end, service, address)
             client = engine.awaited(service, START_PATIENCE, address)
         if client is None:
             raise EngineMissing(
@@ -62,13 +70,74 @@ def answering(driver: int = 0) -> docker.DockerClient | None:
     Args:
         driver: a process that may have started a service, used if this user's does not answer.
     """
-    own = engine.answering(os.environ.get("CONTAINER_HOST") or "unix:///run/podman/podman.sock")
+    usual = f"unix://{runtime_folder() or '/run'}/podman/podman.sock"
+    own = engine.answering(os.environ.get("CONTAINER_HOST") or usual)
     return own or (engine.answering(started_address(driver)) if driver else None)
+
+
+def runtime_folder() -> Path | None:
+    """Where an ordinary user's sockets are; None for root, or where there is no such folder."""
+    user = os.geteuid()
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{user}")
+    return folder if user and folder.is_dir() else None
 
 
 def started_address(driver: int) -> str:
     """Where the service answers that a process has started."""
-    return f"unix://{BUILD}/podman.{driver}.sock"
+    folder = runtime_folder()
+    return f"unix://{folder or BUILD}/{'hbmcomm-' if folder else ''}podman.{driver}.sock"
+
+
+def is_rootless(client: docker.DockerClient | None = None) -> bool:
+    """Whether an ordinary user runs the service; without one yet, whether this process is one's."""
+    if client is None:
+        return os.geteuid() != 0
+    with engine.required("podman no longer answers", "see that it runs: ./inv doctor"):
+        return bool(client.info().get("Rootless"))
+
+
+def refuse(rootless: bool, profiles: Iterable[str], layouts: Iterable[str] = ()) -> None:
+    """Refuse a profile that makes no difference here, and what lacks a user's ids or network.
+
+    Raises:
+        EngineMissing: with what mends it.
+    """
+    if USERNS in profiles:
+        if rootless:
+            raise EngineMissing(
+                f"profile {USERNS} is not apart from tuned in a Podman without root, whose "
+                "containers are all in user namespaces",
+                "leave it out of --profiles, or run as root",
+            )
+        if not all(user_namespaces.of_root()):
+            raise user_namespaces.without_ids_of_root()
+    several = [layout for layout in layouts if layout in SEVERAL]
+    if rootless and several:
+        lack = f"layout {several[0]} needs a network, which Podman without root makes with "
+        if not any(map(executables.find, NETWORKS)):
+            raise EngineMissing(
+                f"{lack}{NETWORKS[0]}, which is not installed",
+                f"sudo apt-get install -y {NETWORKS[0]}, or leave out --layouts",
+            )
+        if not os.access(TUN, os.R_OK | os.W_OK):
+            raise EngineMissing(
+                f"{lack}{TUN}, which this user may not open",
+                f"sudo chmod 666 {TUN}, or leave out --layouts",
+            )
+
+
+def _end(service: Process, address: str) -> None:
+    """End a service of ours, and what it leaves running for the next container of this user.
+
+    Another container of the user needs that: then it stays.
+    """
+    idle = False
+    if client := engine.answering(address):
+        with contextlib.suppress(*engine.FAILURES), contextlib.closing(client):
+            idle = not client.containers.list()
+    dockerd.end(service)
+    left = (NAME, *HELPERS) if idle else (NAME,)  # of a user it is two processes
+    tracking.end_daemons(tracking.own_mark(), HELPERS_PATIENCE, names=left)
 
 
 def configuration(files: int, processes: int, capabilities: int) -> str | None:

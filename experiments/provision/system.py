@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from experiments.environments.runtime import Runtime
 from experiments.model.checkout import BUILD
 from experiments.processes import executables
-from experiments.provision import engine
+from experiments.provision import engine, user_namespaces
 from experiments.provision.engine import EngineMissing
 
 APT = ("apt-get", "-o", "DPkg::Lock::Timeout=300")  # seconds that it waits for another apt
@@ -64,9 +64,7 @@ def hindrance(runtime: Runtime) -> EngineMissing | None:
         elsewhere = f"; where the distribution has no package, {runtime.elsewhere} has"
         lack = f"{runtime.program} is not installed{elsewhere if runtime.elsewhere else ''}"
         return EngineMissing(lack, remedy)
-    if runtime.not_for_users and os.geteuid():
-        return EngineMissing(*runtime.not_for_users)
-    return None
+    return user_namespaces.hindrance() if runtime.maps_ids and os.geteuid() else None
 
 
 def ensure(

@@ -168,6 +168,15 @@ def test_a_flag_of_containers_is_refused_where_no_engine_runs_one(flag: str) -> 
         spec.restrict(spec.load("docker"), environments="host", **{flag: "all"})
 
 
+def test_a_user_namespace_is_for_podman_and_no_part_of_all() -> None:
+    every = spec.restrict(spec.load("docker"), profiles="all").launches.profiles
+    assert every == ("default", "tuned", "privileged")
+    with pytest.raises(SpecError, match=r"userns-remap.*ask for --env host,podman"):
+        spec.restrict(spec.load("docker"), profiles="userns")
+    asked = spec.restrict(spec.load("docker"), environments="host,podman", profiles="tuned,userns")
+    assert asked.launches.profiles == ("tuned", "userns")
+
+
 def test_a_file_that_is_not_toml_is_reported_so(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("title = ")

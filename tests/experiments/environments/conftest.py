@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import docker
 import pytest
 
-from experiments.environments import runtime
+from experiments.environments import profiles, runtime
 from experiments.environments.process import Command
 from experiments.jobs.execute import execute
 from experiments.model.launch import Launch
@@ -37,7 +37,9 @@ def measured(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         folder.mkdir()
         (folder / "launch.json").write_text(json.dumps(launch.to_dict()))
         if os.getuid() == 0 and runtime.changes_user(launch.environment):
-            os.chown(folder, *passthrough.owner())
+            machine = passthrough.machine()
+            own = (machine.uid, machine.gid)
+            os.chown(folder, *profiles.owner(launch.profile, own, machine.lent))
         log = tmp_path / f"{launch.name}.log"
         code = execute(environment.command(launch, folder), log, client, lambda: None)
         assert code == 0, log.read_text()

@@ -31,6 +31,7 @@ from experiments.model.environment import (
     MPIS,
     ON_HOSTS,
     PROFILES,
+    PROFILES_OF_ALL,
     RUNTIMES,
 )
 from experiments.model.launch import PACKED, SPREAD
@@ -40,17 +41,22 @@ from tests.experiments.environments.golden_text import delta, paragraphs
 GOLDEN = Path(__file__).parent / "golden"
 FOLDER = Path("/results/incoming/0000")
 PREFIX = Path("/opt/hbmcomm")
-QUADRANT = Machine("0-15", "0,4", ("/dev/dax0.0",), 1000, 1000, 8 * 2**20, (1234,))
+QUADRANT = Machine(
+    *("0-15", "0,4", ("/dev/dax0.0",), 1000, 1000, 8 * 2**20, (1234,), (200000, 300000))
+)
 EMULATED = {"MEMKIND_HBW_NODES": "0"}
 LAUNCH = replace(launched.LAUNCH, arm="golden", profile="tuned", layout="one")
 
 UNPACKED = {str(each): tree for each in ENVIRONMENTS if (tree := runtime.tree_of(each))}
-ENGINES = tuple(product(("docker", "podman"), PROFILES))
+ENGINES = (
+    *product(("docker", "podman"), PROFILES_OF_ALL),
+    *product(("podman",), ("userns", "rootless")),
+)
 
 
-def docker(flavour: str = "openmpi", engine: str = "docker") -> Docker:
+def docker(flavour: str = "openmpi", engine: str = "docker", rootless: bool = False) -> Docker:
     known = *(PREFIX, 16, QUADRANT), "c1", EMULATED
-    return Docker(flavour, f"hbmcomm:{flavour}", *known, engine=engine)
+    return Docker(flavour, f"hbmcomm:{flavour}", *known, engine=engine, rootless=rootless)
 
 
 def container(profile: str, ranks: int = 2) -> Container:
@@ -86,9 +92,10 @@ def in_a_guest(there: Host | Docker, profile: str = "") -> str:
     return shown.replace(sys.executable, "python")
 
 
-def engine_lines(engine: str, profile: str) -> str:
+def engine_lines(engine: str, profile: str, rootless: bool = False) -> str:
     launch = replace(LAUNCH, profile=profile)
-    return paragraphs([docker(mpi, engine).command(launch, FOLDER).shell() for mpi in MPIS])
+    made = (docker(mpi, engine, rootless) for mpi in MPIS)
+    return paragraphs([each.command(launch, FOLDER).shell() for each in made])
 
 
 def test_docker_is_given_the_options_of_the_default_profile() -> None:
@@ -101,12 +108,22 @@ def test_a_profile_differs_from_the_default_in_these_options(profile: str) -> No
     assert found == (GOLDEN / f"docker-{profile}.diff").read_text()
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", PROFILES_OF_ALL)
 def test_podman_differs_from_docker_in_these_options(profile: str) -> None:
     podman = engine_lines("podman", profile)
     assert "docker" not in podman
     found = delta(engine_lines("docker", profile), podman.replace("podman", "docker"))
     assert found == (GOLDEN / f"podman-{profile}.diff").read_text()
+
+
+def test_a_user_namespace_differs_from_tuned_in_these_options() -> None:
+    found = delta(engine_lines("podman", "tuned"), engine_lines("podman", "userns"))
+    assert found == (GOLDEN / "podman-userns.diff").read_text()
+
+
+def test_podman_of_a_user_differs_from_that_of_root_in_these_options() -> None:
+    found = delta(engine_lines("podman", "tuned"), engine_lines("podman", "tuned", rootless=True))
+    assert found == (GOLDEN / "podman-rootless.diff").read_text()
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -176,7 +193,7 @@ def test_a_guests_bare_metal_runs_what_the_host_would() -> None:
     assert paragraphs(lines) == (GOLDEN / "vm.txt").read_text()
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", PROFILES_OF_ALL)
 def test_a_guests_engine_is_given_what_the_hosts_would_be(profile: str) -> None:
     before, _, container = in_a_guest(docker(), profile).partition(" -- ")
     assert paragraphs([before]) == (GOLDEN / "vm-docker.txt").read_text()
@@ -194,7 +211,14 @@ def test_no_golden_file_is_left_without_its_test() -> None:
     assert {path.name for path in GOLDEN.iterdir()} == tested
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+def test_what_ranks_write_in_a_user_namespace_belongs_to_an_id_that_is_lent() -> None:
+    own, lent = (QUADRANT.uid, QUADRANT.gid), QUADRANT.lent
+    owners = {profile: profiles.owner(profile, own, lent) for profile in PROFILES}
+    assert owners.pop("userns") == (201000, 301000)
+    assert set(owners.values()) == {(1000, 1000)}
+
+
+@pytest.mark.parametrize("profile", PROFILES_OF_ALL)
 def test_the_sdk_takes_every_option_that_the_shell_line_shows(profile: str) -> None:
     options = container(profile).options
     shared = {key: each for key, each in options.items() if key in RUN_HOST_CONFIG_KWARGS}

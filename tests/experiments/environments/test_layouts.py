@@ -24,12 +24,19 @@ PLACES = {"gateway": "10.0.0.1", "bridge": "br-1", "address0": "10.0.0.2", "addr
 LAUNCH = replace(launched.LAUNCH, arm="golden", environment=DOCKER, profile="tuned")
 
 
-def job(layout: str, flavour: str = "openmpi", ranks: int = 2, engine: str = "docker") -> Job:
+def job(
+    layout: str,
+    flavour: str = "openmpi",
+    ranks: int = 2,
+    engine: str = "docker",
+    rootless: bool = False,
+) -> Job:
     environment = Docker(
         *(flavour, f"hbmcomm:{flavour}", Path("/opt/hbmcomm"), 2),
         *(Machine("0-1", "0", (), 1000, 1000, 8 * 2**20), "c1", {"MEMKIND_HBW_NODES": "0"}),
         host_prefix=Path(f"/checkout/{flavour}"),
         engine=engine,
+        rootless=rootless,
     )
     command = environment.command(replace(LAUNCH, layout=layout, ranks=ranks), FOLDER)
     assert isinstance(command, Job)
@@ -45,8 +52,10 @@ def readable(text: str) -> str:
     return text.replace(here, "/checkout") + "\n"
 
 
-def lines(layout: str, flavour: str = "openmpi", engine: str = "docker") -> str:
-    return readable(job(layout, flavour, engine=engine).shell())
+def lines(
+    layout: str, flavour: str = "openmpi", engine: str = "docker", rootless: bool = False
+) -> str:
+    return readable(job(layout, flavour, engine=engine, rootless=rootless).shell())
 
 
 def test_the_lines_that_make_a_job() -> None:
@@ -74,8 +83,25 @@ def test_podman_differs_from_docker_in_these_lines(layout: str, flavour: str) ->
     assert changed == (GOLDEN / "podman.diff").read_text().splitlines()
 
 
+def test_podman_of_a_user_starts_ranks_from_the_network_of_that_user() -> None:
+    found = (
+        delta(lines(layout, engine="podman"), lines(layout, engine="podman", rootless=True))
+        for layout in SEVERAL
+    )
+    assert "\n".join(found) == (GOLDEN / "podman-rootless.diff").read_text()
+
+
+def test_containers_that_share_namespaces_share_that_of_users_too() -> None:
+    first, other = job("per-rank", engine="podman", rootless=True).containers
+    assert first.options["userns_mode"] == "keep-id"
+    assert other.options["userns_mode"] == f"container:{first.options['name']}"
+    alone = {each.options["userns_mode"] for each in job("isolated", rootless=True).containers}
+    assert alone == {"keep-id"}
+
+
 def test_no_golden_file_is_left_without_its_test() -> None:
     tested = {"docker-per-rank.txt", "docker-isolated.diff", "podman.diff"}
+    tested.add("podman-rootless.diff")
     assert {path.name for path in GOLDEN.iterdir()} == tested | {"mpich.diff", "impi.diff"}
 
 

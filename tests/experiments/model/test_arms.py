@@ -8,27 +8,35 @@ from experiments.model.environment import (
     ENVIRONMENTS,
     LAYOUTS,
     PROFILES,
+    PROFILES_OF_ALL,
+    USERNS,
     EnvironmentId,
     machine_names,
 )
 from tests.benches import ask
 
+PODMAN = EnvironmentId("podman")
+
 
 def test_the_name_of_an_arm_gives_it_back() -> None:
-    usual = {"arms": "environments", "mpis": ("impi",), "profiles": PROFILES, "aa_pair": True}
+    usual = {"arms": "environments", "mpis": ("impi",), "aa_pair": True}
     here = replace(
         ask(2).launches,
         environments=ENVIRONMENTS,
+        profiles=PROFILES_OF_ALL,
         layouts=LAYOUTS,
         external=("IMB",),
         **usual,  # type: ignore[arg-type]
     )
-    found = arms(here, "impi")
+    podman = replace(here, environments=(PODMAN,), profiles=PROFILES, external=(), aa_pair=False)
+    found = arms(here, "impi") + [arm for arm in arms(podman, "impi") if arm.profile == USERNS]
     for name in machine_names():
         guest = tuple(EnvironmentId(kind, name) for kind in ("vm", "vm-docker"))
         asked = replace(here, environments=guest, layouts=LAYOUTS[:1], external=())
         found += arms(asked, "impi")
-    assert {"host-again", "imb", "podman-tuned-per-rank", "vm-plain"} <= {arm.name for arm in found}
+    assert {"host-again", "imb", "podman-userns-per-rank", "vm-plain"} <= {
+        arm.name for arm in found
+    }
     assert [replace(named(arm.name), program=arm.program) for arm in found] == found
 
 

@@ -45,6 +45,7 @@ def test_without_the_host_the_first_environment_is_the_reference() -> None:
         ({"program": "a", "image": "i", "environments": "host"}, "no environment runs it"),
         ({"program": "a", "profiles": "tuned"}, "--profiles are of containers"),
         ({"program": "a", "image": "i", "profiles": "loose"}, "is not one of default"),
+        ({"program": "a", "image": "i", "profiles": "userns"}, "ask for --env host,podman"),
         ({"program": "a", "ranks": "0"}, "whole number above 0"),
         ({"program": "a", "ranks": "2.5"}, "whole number above 0"),
         ({"program": "a", "ranks": "4000"}, "take turns on"),

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import docker
 import pytest
 
+from experiments.environments.docker import SEVERAL
 from experiments.environments.podman import RUNTIME
 from experiments.processes import executables
-from experiments.provision import podman, system
+from experiments.provision import podman, system, user_namespaces
 from experiments.provision.engine import EngineMissing
 from experiments.provision.image import Image
 
@@ -42,12 +43,63 @@ def test_what_is_lacking_is_named_with_its_remedy(
         pass
 
 
-def test_without_root_another_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_what_a_user_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    lack = EngineMissing("no ids", "usermod")
     monkeypatch.setattr(executables, "find", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(user_namespaces, "hindrance", lambda: lack)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    refusal = system.hindrance(RUNTIME)
-    assert refusal
-    assert "charliecloud" in refusal.remedy
+    assert system.hindrance(RUNTIME) is lack
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert system.hindrance(RUNTIME) is None
+
+
+@pytest.mark.parametrize("user", [0, 1000])
+def test_a_service_of_a_user_answers_among_the_users_sockets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, user: int
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    wanted = f"{tmp_path}/hbmcomm-podman.7.sock" if user else f"{podman.BUILD}/podman.7.sock"
+    assert podman.started_address(7) == f"unix://{wanted}"
+    assert podman.is_rootless() == bool(user)
+
+
+def test_without_a_folder_for_sockets_the_checkout_has_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert podman.started_address(7) == f"unix://{podman.BUILD}/podman.7.sock"
+
+
+def test_a_user_namespace_is_refused_where_it_makes_no_difference() -> None:
+    with pytest.raises(EngineMissing, match=r"all in user namespaces; leave it out of --profiles"):
+        podman.refuse(True, ["tuned", "userns"])
+    podman.refuse(True, ["default", "tuned", "privileged"], ["one"])
+
+
+def test_a_user_namespace_of_root_needs_ids_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_namespaces, "of_root", lambda: (0, 0))
+    with pytest.raises(EngineMissing, match=r"65536 ids for containers .*; useradd .*usermod"):
+        podman.refuse(False, ["userns"])
+    podman.refuse(False, ["tuned"])
+    monkeypatch.setattr(user_namespaces, "of_root", lambda: (200000, 200000))
+    podman.refuse(False, ["userns"], SEVERAL)
+
+
+@pytest.mark.parametrize("layout", SEVERAL)
+def test_several_containers_of_a_user_need_a_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, layout: str
+) -> None:
+    monkeypatch.setattr(executables, "find", lambda name: None)
+    with pytest.raises(EngineMissing, match=f"layout {layout} needs .*apt-get .*slirp4netns"):
+        podman.refuse(True, ["tuned"], ["one", layout])
+    monkeypatch.setattr(executables, "find", lambda name: name if name == "pasta" else None)
+    monkeypatch.setattr(podman, "TUN", str(tmp_path / "tun"))
+    with pytest.raises(EngineMissing, match=f"layout {layout} .*tun, which this user may not open"):
+        podman.refuse(True, ["tuned"], ["one", layout])
+    (tmp_path / "tun").touch()
+    podman.refuse(True, ["tuned"], ["one", layout])
 
 
 def test_a_service_that_does_not_start_is_reported_with_its_last_words(
