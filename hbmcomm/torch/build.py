@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import importlib.util
 import os
 import platform
 import shutil
@@ -19,7 +18,6 @@ import sysconfig
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import torch
 
@@ -27,7 +25,7 @@ from hbmcomm.errors import HbmcommError
 
 SOURCES = Path(__file__).parent / "shim"
 _NATIVE = Path(__file__).parents[1] / "_native"
-_FLAGS = ["-O2", "-fvisibility=hidden", "-Wall"]
+_FLAGS = ["-O2", "-fvisibility=hidden", "-Wall", "-DPYBIND11_SIMPLE_GIL_MANAGEMENT"]
 _OLDEST = (2, 10)
 _COMPLETE = "complete"
 """A file beside a build that is complete."""
@@ -48,18 +46,13 @@ class BuildFailed(HbmcommError):
     """The C++ part cannot be built here."""
 
 
-def load() -> ModuleType:
-    """The C++ part; built first where that has not been done.
+def load() -> None:
+    """Load the C++ part, which adds operators to torch; built first where that has not been done.
 
     Raises:
         BuildFailed: There is no compiler, or it failed.
     """
-    library = build()
-    spec = importlib.util.spec_from_file_location(library.stem, library)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    torch.ops.load_library(build())
 
 
 def build(report: Callable[[str], object] = lambda text: print(text, file=sys.stderr)) -> Path:

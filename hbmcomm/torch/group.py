@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import distributed
 
 from hbmcomm.errors import ArenaUnavailable, HbmcommError
@@ -25,7 +26,7 @@ from hbmcomm.memory.consensus import Allgather
 from hbmcomm.memory.kinds import Kind, default_kind, resolve
 from hbmcomm.memory.pool import Pool
 from hbmcomm.torch.rendezvous import allgather
-from hbmcomm.torch.shim_loading import address, shim
+from hbmcomm.torch.shim_loading import address, boxed, shim
 from hbmcomm.transports.native import Core
 from hbmcomm.transports.opening import Opened, open_core, open_on_all
 
@@ -86,22 +87,26 @@ def _create(
     companion = _companion(
         distributed.PrefixStore("companion", store), rank, size, timeout, loopback
     )
-    found: distributed.Backend = shim().make_group(
+    holder = distributed.ProcessGroup(rank, size)
+    explain, close = partial(_explain, core), core.close
+    shim().make_group(
+        holder.boxed(),
+        boxed(companion),
         rank,
         size,
-        timeout,
+        milliseconds=timeout // timedelta(milliseconds=1),
         comm=address(core.handle),
         arrays=address(arena.heap),
         base=arena.pool.address,
         bytes=arena.pool.nbytes,
-        explain=partial(_explain, core),
-        close=core.close,
-        companion=companion,
+        explain=id(explain),  # it takes a reference
+        close=id(close),
         host_of=[layout.host_of[each] for each in range(size)],
         leading=list(layout.leading),
         leaders=layout.leaders,
     )
-    return found
+    made: distributed.Backend = holder._get_backend(torch.device("cpu"))
+    return made
 
 
 def _wait_for_others(store: distributed.Store, rank: int, size: int) -> None:

@@ -13,7 +13,7 @@ from torch import distributed
 from hbmcomm.memory import blocks
 from hbmcomm.memory.blocks import Block
 from hbmcomm.memory.kinds import Kind, resolve
-from hbmcomm.torch.shim_loading import shim
+from hbmcomm.torch.shim_loading import boxed, shim
 
 
 def empty(
@@ -84,7 +84,7 @@ def _number(kind: tuple[Kind, bool]) -> int:
 
 @cache
 def _serve_kinds() -> None:
-    shim().use_kinds(_allocate)
+    shim().use_kinds(id(_allocate))
 
 
 def _allocate(number: int, nbytes: int) -> Block:
@@ -108,7 +108,7 @@ def kind_of(tensor: torch.Tensor) -> str | None:
 
 def is_in_arena(tensor: torch.Tensor, group: distributed.ProcessGroup | None = None) -> bool:
     """Whether a tensor is in this rank's part of a group's arena; left out: the default group."""
-    found: bool = shim().is_in_arena(_backend(group), tensor)
+    found: bool = shim().is_in_arena(handle(group), tensor.data_ptr())
     return found
 
 
@@ -118,7 +118,7 @@ def handle(group: distributed.ProcessGroup | None = None) -> int:
     Raises:
         ValueError: The group is of another backend, or there is no such group in this process.
     """
-    found: int = shim().handle_of(_backend(group))
+    found: int = shim().handle_of(boxed(_backend(group)))
     return found
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import atexit
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 import torch
+from torch import distributed
 
 from hbmcomm.torch import build
 from hbmcomm.transports.native import ffi, lib
@@ -28,20 +28,28 @@ _FUNCTIONS = (
 
 
 @cache
-def shim() -> ModuleType:
-    """The C++ part, built first where that has not been done.
+def shim() -> Any:
+    """The C++ part's operators, torch.ops.hbmcomm_shim; built first where that has not been done.
 
     Raises:
         BuildFailed: It cannot be built here.
     """
-    module = build.load()
+    build.load()
+    operators = torch.ops.hbmcomm_shim
     addresses = {name: address(ffi.addressof(lib, name)) for name in _FUNCTIONS}
-    module.use_core(addresses | {"hbm_interrupted": address(lib.hbm_interrupted)})
-    module.quicken(torch.ops.hbmcomm)
-    atexit.register(module.abort_groups)  # their workers must not need Python once it has ended
-    return module
+    operators.use_core(addresses | {"hbm_interrupted": address(lib.hbm_interrupted)})
+    operators.quicken(id(torch.ops.hbmcomm))
+    atexit.register(operators.abort_groups)  # their workers must not need Python once it has ended
+    return operators
 
 
 def address(pointer: Any) -> int:
     """The address in a pointer of cffi."""
     return int(ffi.cast("uintptr_t", pointer))
+
+
+def boxed(backend: distributed.Backend) -> Any:
+    """A backend as the operators take it: in a process group, the class that torch has boxes for."""
+    holder = distributed.ProcessGroup(backend.rank(), backend.size())
+    holder._register_backend(torch.device("cpu"), holder.BackendType.CUSTOM, backend)
+    return holder.boxed()

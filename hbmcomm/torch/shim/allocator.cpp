@@ -7,7 +7,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 
-namespace py = pybind11;
+#include "interpreter.h"
 
 namespace hbmcomm {
 
@@ -18,13 +18,13 @@ thread_local int64_t chosen = 0; /* the number of a kind; 0: torch's own memory 
 /* The blocks in use, Python's objects, by their addresses. The mutex guards the map. Both last as long
    as the process: tensors may be freed after static objects. */
 std::mutex &blocks_mutex = *new std::mutex;
-auto &kind_blocks = *new std::unordered_map<void *, PyObject *>;
+auto &kind_blocks = *new std::unordered_map<void *, Object>;
 c10::DeleterFnPtr free_other = nullptr; /* for torch's own memory; null: it has no such function */
 
 class KindAllocator : public c10::Allocator {
 public:
-    KindAllocator(c10::Allocator *others, py::function allocate)
-        : others_(others), allocate_(new py::function(std::move(allocate)))
+    KindAllocator(c10::Allocator *others, Object allocate)
+        : others_(others), allocate_(std::move(allocate))
     {
     }
 
@@ -44,57 +44,55 @@ public:
 private:
     c10::DataPtr of_kind(size_t bytes)
     {
-        py::gil_scoped_acquire acquire;
+        WithPython python;
         try {
-            auto block = (*allocate_)(chosen, bytes);
-            auto *data = reinterpret_cast<void *>(block.attr("address").cast<uintptr_t>());
+            const Object block = checked(PyObject_CallFunction(
+                allocate_.get(), "Ln", static_cast<long long>(chosen),
+                static_cast<Py_ssize_t>(bytes)));
+            const Object address = checked(PyObject_GetAttrString(block.get(), "address"));
+            auto *data = PyLong_AsVoidPtr(address.get());
             {
                 std::lock_guard<std::mutex> lock(blocks_mutex);
-                kind_blocks[data] = block.release().ptr();
+                kind_blocks[data] = block;
             }
             return {data, data, &free_any, c10::Device(c10::kCPU)}; // as raw_allocate requires
-        } catch (const py::error_already_set &error) {
-            const std::string text = error.what();
+        } catch (const python_error &error) {
+            const std::string text = text_of(error.value);
             TORCH_CHECK_WITH(OutOfMemoryError, false, text);
         }
     }
 
     static void free_any(void *data)
     {
-        PyObject *const block = taken(data);
-        if (!block)
-            return free_other(data);
-        if (!Py_IsInitialized())
-            return;
-        py::gil_scoped_acquire acquire;
-        Py_DECREF(block);
+        if (!taken(data))
+            free_other(data);
     }
 
     /* Removes a block from those in use; null: the memory is torch's own. */
-    static PyObject *taken(void *data)
+    static Object taken(void *data)
     {
         std::lock_guard<std::mutex> lock(blocks_mutex);
         const auto found = kind_blocks.find(data);
         if (found == kind_blocks.end())
             return nullptr;
-        PyObject *const block = found->second;
+        const Object block = std::move(found->second);
         kind_blocks.erase(found);
         return block;
     }
 
     c10::Allocator *const others_;
-    py::function *const allocate_; /* as long as the process: Python may end before it */
+    const Object allocate_;
 };
 
 } // namespace
 
 int64_t choose_kind(int64_t number) { return std::exchange(chosen, number); }
 
-void use_kinds(py::function allocate)
+void use_kinds(int64_t allocate)
 {
     c10::Allocator *before = c10::GetCPUAllocator();
     free_other = before->raw_deleter();
-    c10::SetCPUAllocator(new KindAllocator(before, std::move(allocate)), 1);
+    c10::SetCPUAllocator(new KindAllocator(before, lent(allocate)), 1);
 }
 
 } // namespace hbmcomm

@@ -5,7 +5,7 @@
 
 #include "operators.h"
 #include "arena.h"
-#include "without_python.h"
+#include "interpreter.h"
 
 namespace hbmcomm {
 
@@ -189,9 +189,9 @@ at::Tensor Group::allocateTensor(long size, at::TensorOptions options)
                         options.dtype());
 }
 
-bool Group::is_in_arena(const at::Tensor &tensor) const
+bool Group::is_in_arena(uintptr_t address) const
 {
-    return address_of(tensor) - opening_.base < opening_.bytes;
+    return address - opening_.base < opening_.bytes;
 }
 
 WorkPtr Group::barrier(const c10d::BarrierOptions &options)

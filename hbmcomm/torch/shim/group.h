@@ -55,7 +55,7 @@ public:
 
     bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
     at::Tensor allocateTensor(long size, at::TensorOptions options) override;
-    bool is_in_arena(const at::Tensor &tensor) const;
+    bool is_in_arena(uintptr_t address) const;
 
     /* The handle of the bare operators; the registry sets it. */
     int64_t number() const { return number_; }

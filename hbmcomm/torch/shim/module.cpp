@@ -1,105 +1,95 @@
-/* The shim as Python sees it. */
-#include <pybind11/chrono.h>
-#include <torch/csrc/utils/pybind.h>
-#include <torch/extension.h>
+/* What hbmcomm.torch calls: torch.ops.hbmcomm_shim.*. Addresses are those of the C core, and of functions
+   of Python, which are called with an interpreter's lock. */
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/library.h>
 
+#include "allocator.h"
+#include "interpreter.h"
 #include "operators.h"
 #include "quick_calls.h"
-#include "allocator.h"
-
-namespace py = pybind11;
-using hbmcomm::Group;
 
 namespace {
 
-/* A function of Python that C++ calls, and may drop, without the interpreter's lock. */
-class Callback {
-public:
-    explicit Callback(py::function function)
-        : function_(new py::function(std::move(function)), [](py::function *held) {
-              if (!Py_IsInitialized())
-                  return; // the interpreter has ended: it has freed what it held
-              py::gil_scoped_acquire acquire;
-              delete held;
-          })
-    {
-    }
+using hbmcomm::Group;
+using ProcessGroup = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-    void run() const
-    {
-        py::gil_scoped_acquire acquire;
-        (*function_)();
-    }
-
-    std::string text(int status) const
-    {
-        py::gil_scoped_acquire acquire;
-        return (*function_)(status).cast<std::string>();
-    }
-
-private:
-    std::shared_ptr<py::function> function_;
-};
-
-c10::intrusive_ptr<c10d::Backend> make_group(int rank, int size, hbmcomm::Milliseconds timeout,
-                                             uintptr_t comm, uintptr_t arrays, uintptr_t base,
-                                             uint64_t bytes, py::function explain, py::function close,
-                                             c10::intrusive_ptr<c10d::Backend> companion,
-                                             std::vector<int32_t> host_of,
-                                             std::vector<int32_t> leading, int32_t leaders)
+std::string explanation(const hbmcomm::Object &explain, int status)
 {
-    const Callback explains(std::move(explain)), closes(std::move(close));
-    hbmcomm::Opening opening{
-        comm,
-        arrays,
-        base,
-        bytes,
-        [explains](int status) { return explains.text(status); },
-        [closes] {
-            if (Py_IsInitialized())
-                closes.run();
-        },
-        std::move(companion),
-        std::move(host_of),
-        std::move(leading),
-        leaders,
-    };
-    auto group = c10::make_intrusive<Group>(rank, size, timeout, std::move(opening));
-    hbmcomm::add_group(group);
-    return group;
+    hbmcomm::WithPython lock;
+    const auto text = hbmcomm::checked(PyObject_CallFunction(explain.get(), "i", status));
+    return hbmcomm::text_of(text.get());
 }
 
-c10::intrusive_ptr<Group> ours(const c10::intrusive_ptr<c10d::Backend> &backend)
+void call(const hbmcomm::Object &function)
 {
-    TORCH_CHECK_VALUE(dynamic_cast<Group *>(backend.get()),
-                      "hbmcomm.torch serves groups of backend hbm; this one is of ",
+    if (!Py_IsInitialized())
+        return;
+    hbmcomm::WithPython lock;
+    hbmcomm::checked(PyObject_CallFunction(function.get(), nullptr));
+}
+
+/* Makes a group, and puts it into `holder`, from where Python takes it. Of c10d's groups torch's
+   operators take those of this class alone; Backends travel in them. */
+void make_group(const ProcessGroup &holder, const ProcessGroup &companion, int64_t rank, int64_t size,
+                int64_t milliseconds, int64_t comm, int64_t arrays, int64_t base, int64_t bytes,
+                int64_t explain, int64_t close, const std::vector<int64_t> &host_of,
+                const std::vector<int64_t> &leading, int64_t leaders)
+{
+    hbmcomm::Opening opening{
+        static_cast<uintptr_t>(comm),
+        static_cast<uintptr_t>(arrays),
+        static_cast<uintptr_t>(base),
+        static_cast<uint64_t>(bytes),
+        [explain = hbmcomm::lent(explain)](int status) { return explanation(explain, status); },
+        [close = hbmcomm::lent(close)] { call(close); },
+        companion->getBackend(c10::kCPU),
+        {host_of.begin(), host_of.end()},
+        {leading.begin(), leading.end()},
+        static_cast<int32_t>(leaders),
+    };
+    auto group = c10::make_intrusive<Group>(static_cast<int>(rank), static_cast<int>(size),
+                                            hbmcomm::Milliseconds(milliseconds), std::move(opening));
+    hbmcomm::add_group(group);
+    holder->setBackend(c10::kCPU, c10d::ProcessGroup::CUSTOM,
+                       c10::static_intrusive_pointer_cast<c10d::Backend>(group));
+}
+
+int64_t handle_of(const ProcessGroup &holder)
+{
+    const auto backend = holder->getBackend(c10::kCPU);
+    const auto *ours = dynamic_cast<Group *>(backend.get());
+    TORCH_CHECK_VALUE(ours, "hbmcomm.torch serves groups of backend hbm; this one is of ",
                       backend->getBackendName(), ": create it with backend='hbm', and see its ",
                       "warnings: where ranks cannot share memory it is one of gloo");
-    return c10::static_intrusive_pointer_cast<Group>(backend);
+    return ours->number();
+}
+
+void use_core(const c10::Dict<std::string, int64_t> &addresses)
+{
+    std::map<std::string, uintptr_t> known;
+    for (const auto &entry : addresses)
+        known[entry.key()] = static_cast<uintptr_t>(entry.value());
+    hbmcomm::use_core(known);
+    hbmcomm::watch_waits();
 }
 
 } // namespace
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
+#define PROCESS_GROUP "__torch__.torch.classes.c10d.ProcessGroup"
+
+TORCH_LIBRARY(hbmcomm_shim, library)
 {
-    module.def("use_core", [](const std::map<std::string, uintptr_t> &addresses) {
-        hbmcomm::use_core(addresses);
-        hbmcomm::watch_waits();
+    library.def("use_core(Dict(str, int) addresses) -> ()", use_core);
+    library.def("make_group(" PROCESS_GROUP " holder, " PROCESS_GROUP
+                " companion, int rank, int size, int milliseconds, int comm, int arrays, int base, "
+                "int bytes, int explain, int close, int[] host_of, int[] leading, int leaders) -> ()",
+                make_group);
+    library.def("handle_of(" PROCESS_GROUP " holder) -> int", handle_of);
+    library.def("is_in_arena(int group, int address) -> bool", [](int64_t group, int64_t address) {
+        return hbmcomm::find_group(group)->is_in_arena(static_cast<uintptr_t>(address));
     });
-    module.def("make_group", &make_group, py::arg("rank"), py::arg("size"), py::arg("timeout"),
-               py::arg("comm"), py::arg("arrays"), py::arg("base"), py::arg("bytes"),
-               py::arg("explain"), py::arg("close"), py::arg("companion"), py::arg("host_of"),
-               py::arg("leading"), py::arg("leaders"));
-    module.def("quicken", &hbmcomm::quicken);
-    module.def("use_kinds", &hbmcomm::use_kinds);
-    module.def("choose_kind", &hbmcomm::choose_kind);
-    module.def("abort_groups", &hbmcomm::abort_groups,
-               py::call_guard<py::gil_scoped_release>());
-    module.def("handle_of", [](const c10::intrusive_ptr<c10d::Backend> &backend) {
-        return ours(backend)->number();
-    });
-    module.def("is_in_arena", [](const c10::intrusive_ptr<c10d::Backend> &backend,
-                                 const at::Tensor &tensor) {
-        return ours(backend)->is_in_arena(tensor);
-    });
+    library.def("quicken(int operators) -> ()", hbmcomm::quicken);
+    library.def("use_kinds(int allocate) -> ()", hbmcomm::use_kinds);
+    library.def("choose_kind(int number) -> int", hbmcomm::choose_kind);
+    library.def("abort_groups() -> ()", hbmcomm::abort_groups);
 }

@@ -12,9 +12,8 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include "interpreter.h"
 #include "operators.h"
-
-namespace py = pybind11;
 
 namespace hbmcomm {
 
@@ -36,12 +35,18 @@ template <> struct Argument<int64_t> {
 template <> struct Argument<Name> {
     static bool fits(PyObject *given)
     {
-        return PyUnicode_CheckExact(given) && PyUnicode_IS_COMPACT_ASCII(given);
+        if (!PyUnicode_CheckExact(given))
+            return false;
+        if (PyUnicode_AsUTF8AndSize(given, nullptr))
+            return true;
+        PyErr_Clear(); // a part of a character
+        return false;
     }
     static Name read(PyObject *given)
     {
-        return {static_cast<const char *>(PyUnicode_DATA(given)),
-                static_cast<size_t>(PyUnicode_GET_LENGTH(given))};
+        Py_ssize_t length = 0;
+        const char *const bytes = PyUnicode_AsUTF8AndSize(given, &length);
+        return {bytes, static_cast<size_t>(length)};
     }
 };
 
@@ -58,14 +63,13 @@ template <class Operator, class = typename Operator::Type> struct Quick;
 
 template <class Operator, class... Types> struct Quick<Operator, void(Types...)> {
     /* `own` is torch's binding of the operator. */
-    static py::object binding(const py::object &own)
+    static Object binding(const Object &own)
     {
         static PyMethodDef method{Operator::name,
                                   reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call)),
                                   METH_FASTCALL | METH_KEYWORDS, nullptr};
-        const py::object module = own.attr("__module__");
-        return py::reinterpret_steal<py::object>(
-            PyCFunction_NewEx(&method, own.ptr(), module.ptr()));
+        const Object module = checked(PyObject_GetAttrString(own.get(), "__module__"));
+        return checked(PyCFunction_NewEx(&method, own.get(), module.get()));
     }
 
 private:
@@ -93,23 +97,29 @@ private:
                                       .findSchemaOrThrow(Operator::name, "")
                                       .template typed<void(Types...)>();
         const std::tuple<Types...> arguments{Argument<Types>::read(given[I])...};
-        py::gil_scoped_release released;
+        WithoutPython released;
         at::AutoDispatchBelowADInplaceOrView without_gradients;
         found.call(std::get<I>(arguments)...);
     }
 };
 
-template <class Operator> void quicken_one(const py::object &operators)
+template <class Operator> void quicken_one(PyObject *operators)
 {
-    const py::object packet = operators.attr(strrchr(Operator::name, ':') + 1);
-    if (py::hasattr(packet, "_op"))
-        packet.attr("_op") = Quick<Operator>::binding(packet.attr("_op"));
+    const char *name = strrchr(Operator::name, ':') + 1;
+    const Object packet = checked(PyObject_GetAttrString(operators, name));
+    const Object own = owned(PyObject_GetAttrString(packet.get(), "_op"));
+    if (!own)
+        return PyErr_Clear();
+    if (PyObject_SetAttrString(packet.get(), "_op", Quick<Operator>::binding(own).get()))
+        throw_error();
 }
 
 } // namespace
 
-void quicken(const py::object &operators)
+void quicken(int64_t address)
 {
+    WithPython lock;
+    PyObject *const operators = lent(address).get();
     quicken_one<AllReduce>(operators);
     quicken_one<Broadcast>(operators);
     quicken_one<AllGather>(operators);

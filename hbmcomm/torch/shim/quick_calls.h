@@ -1,12 +1,12 @@
 /* Makes Python's calls of the bare operators cheap. */
 #pragma once
 
-#include <torch/csrc/utils/pybind.h>
+#include <cstdint>
 
 namespace hbmcomm {
 
-/* Takes the place of torch's binding in each of `operators`, torch.ops.hbmcomm. That is a private
-   attribute of torch: a torch without it keeps its own binding. */
-void quicken(const pybind11::object &operators);
+/* Takes the place of torch's binding in each of the operators at this address, torch.ops.hbmcomm. That
+   is a private attribute of torch: a torch without it keeps its own binding. */
+void quicken(int64_t operators);
 
 } // namespace hbmcomm

@@ -4,7 +4,7 @@
 #include <ATen/ThreadLocalState.h>
 #include <ATen/record_function.h>
 
-#include "without_python.h"
+#include "interpreter.h"
 
 namespace hbmcomm {
 
