@@ -1,4 +1,4 @@
-"""Builds the C++ part for the torch that is installed, once, and loads it.
+"""Loads the C++ part for the torch that is installed; builds it once where no compiled one fits.
 
 Builds are kept in torch's own folder for extensions (TORCH_EXTENSIONS_DIR), one for each version of
 torch, Python and of the sources, since no binary works with two versions of torch.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import platform
 import shutil
@@ -21,11 +20,10 @@ from pathlib import Path
 
 import torch
 
+from hbmcomm import compiled_shims
+from hbmcomm.compiled_shims import FLAGS, NATIVE, SOURCES
 from hbmcomm.errors import HbmcommError
 
-SOURCES = Path(__file__).parent / "shim"
-_NATIVE = Path(__file__).parents[1] / "_native"
-_FLAGS = ["-O2", "-fvisibility=hidden", "-Wall", "-DPYBIND11_SIMPLE_GIL_MANAGEMENT"]
 _OLDEST = (2, 10)
 _COMPLETE = "complete"
 """A file beside a build that is complete."""
@@ -46,23 +44,43 @@ class BuildFailed(HbmcommError):
     """The C++ part cannot be built here."""
 
 
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
 def load() -> None:
     """Load the C++ part, which adds operators to torch; built first where that has not been done.
 
     Raises:
         BuildFailed: There is no compiler, or it failed.
     """
-    torch.ops.load_library(build())
+    compiled = _fitting()
+    if compiled is not None:
+        try:
+            torch.ops.load_library(compiled)
+            return
+        except OSError as error:  # it lacks a function: of another torch than its version says
+            _say(f"hbmcomm.torch: its compiled C++ part does not fit this torch ({error})")
+    torch.ops.load_library(_built(_say))
 
 
-def build(report: Callable[[str], object] = lambda text: print(text, file=sys.stderr)) -> Path:
-    """Build the C++ part where that has not been done; the file.
+def build(report: Callable[[str], object] = _say) -> Path:
+    """Build the C++ part where that has not been done, and no compiled one fits; the file.
 
     Of several processes one builds, and the others wait for it.
 
     Raises:
         BuildFailed: There is no compiler, it failed, or another process builds for too long.
     """
+    return _fitting() or _built(report)
+
+
+def _fitting() -> Path | None:
+    has_cxx11_abi = torch.compiled_with_cxx11_abi()
+    return compiled_shims.fitting(torch.__version__, platform.machine(), has_cxx11_abi)
+
+
+def _built(report: Callable[[str], object]) -> Path:
     folder = folder_of_build()
     library = folder / f"{folder.name}.so"
     try:
@@ -145,8 +163,8 @@ def compile_shim(folder: Path) -> None:
         cpp_extension.load(
             folder.name,
             [str(whole)],
-            extra_cflags=_FLAGS,
-            extra_include_paths=[str(SOURCES), str(_NATIVE)],
+            extra_cflags=FLAGS,
+            extra_include_paths=[str(SOURCES), str(NATIVE)],
             build_directory=str(folder),
             is_python_module=False,
         )
@@ -173,18 +191,16 @@ def _check_tools() -> None:
     compiler = os.environ.get("CXX", "c++").split()[0]
     for tool, remedy in ((compiler, "apt install g++, or set CXX"), ("ninja", "pip install ninja")):
         if shutil.which(tool, path=_tools_path()) is None:
+            minors = ", ".join(compiled_shims.minors(platform.machine())) or "none"
             raise BuildFailed(
-                "hbmcomm.torch: its C++ part is built at the first use, which needs "
-                f"{tool}; none was found: {remedy}"
+                f"hbmcomm.torch: its C++ part for torch {torch.__version__} is built at the first "
+                f"use, which needs {tool}; none was found: {remedy} (this installation has it "
+                f"compiled for torch: {minors})"
             )
 
 
 def folder_of_build() -> Path:
     """Where the build for this torch and Python is kept."""
-    inputs = hashlib.sha256()
-    for path in (*sorted(SOURCES.rglob("*.*")), _NATIVE / "interface.h"):
-        inputs.update(path.read_bytes())
-    about = (torch.__version__, sysconfig.get_config_var("SOABI"), platform.machine(), *_FLAGS)
-    inputs.update(repr(about).encode())
+    about = (torch.__version__, sysconfig.get_config_var("SOABI"), platform.machine())
     root = os.environ.get("TORCH_EXTENSIONS_DIR") or str(Path.home() / ".cache/torch_extensions")
-    return Path(root) / f"hbmcomm_{inputs.hexdigest()[:16]}"
+    return Path(root) / f"hbmcomm_{compiled_shims.digest(about)}"

@@ -49,7 +49,7 @@ def address(pointer: Any) -> int:
 
 
 def boxed(backend: distributed.Backend) -> Any:
-    """A backend as the operators take it: in a process group, the class that torch has boxes for."""
+    """A backend as the operators take it: in a process group, which torch has boxes for."""
     holder = distributed.ProcessGroup(backend.rank(), backend.size())
     holder._register_backend(torch.device("cpu"), holder.BackendType.CUSTOM, backend)
     return holder.boxed()

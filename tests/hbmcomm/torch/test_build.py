@@ -161,7 +161,7 @@ def test_versions_of_torch_and_changed_sources_have_builds_of_their_own(
     copied = tmp_path / "shim"
     copied.mkdir()
     (copied / "changed.cpp").write_text("int changed;")
-    monkeypatch.setattr(build, "SOURCES", copied)
+    monkeypatch.setattr(build.compiled_shims, "SOURCES", copied)
     assert folder() != first
     assert folder().is_relative_to(os.environ["TORCH_EXTENSIONS_DIR"])
 
