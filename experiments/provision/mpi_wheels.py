@@ -129,6 +129,7 @@ def run(
     remedy: str = REMEDY,
     variables: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
+    cwd: Path | None = None,
 ) -> None:
     """Run a command that makes something for ranks, or for the image.
 
@@ -140,7 +141,8 @@ def run(
         Missing: it fails; with its last lines.
     """
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = captured(command, env=clean | dict(variables or {}), pass_fds=pass_fds)
+    variables = clean | dict(variables or {})
+    done = captured(command, env=variables, pass_fds=pass_fds, cwd=cwd)
     if done.returncode:
         lines = "\n".join((done.stderr or done.stdout).strip().splitlines()[-LINES:])
         raise Missing(f"{lack}:\n{lines}\n{remedy}")

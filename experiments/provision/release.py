@@ -2,27 +2,33 @@
 
 The C core keeps to Python's stable ABI, so one wheel for an architecture serves every Python. zig,
 a C compiler that pip installs, compiles it for Arm as well, and against the symbols of an older C
-library than this machine's, so that wheels run wherever that one or a newer is.
+library than this machine's, so that wheels run wherever that one or a newer is. The C++ part of
+hbmcomm.torch is in the wheel too, compiled for each minor version of torch.
 """
 
+import json
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.console.progress_bar import Display
 from experiments.console.stages import Stages
 from experiments.model.checkout import BUILD, ROOT
 from experiments.model.errors import ExperimentsError, Missing
 from experiments.processes import scratch
 from experiments.processes.executables import captured
-from experiments.provision import test_runner, wheelhouse
+from experiments.provision import test_runner, torch_shims, wheelhouse
 from experiments.provision.mpi_wheels import run
 
 ARCHITECTURES = ("x86_64", "aarch64")
 GLIBC = (2, 28)
 """The oldest C library that the wheels run with: Debian 10, RHEL 8, Ubuntu 20.04."""
 REMEDY = "see what pip and the compiler say above"
-CONSISTENT = re.compile(r"consistent with\s+the following platform tag:\s+\"manylinux_(\d+)_(\d+)_")
+SYMBOLS = re.compile(r"manylinux_(\d+)_(\d+)_")
+BESIDE = {"PyGILState_Check", "PyObject_Vectorcall"}
+"""Functions of Python that the C++ part calls beside those of the stable ABI of Python 3.11. All
+Pythons from 3.9 on have them."""
 COMPILER = """#!/bin/sh
 exec "{python}" -P -m ziglang cc -target {arch}-linux-gnu.{major}.{minor} -fno-sanitize=undefined \\
     -ffile-prefix-map="{sources}"=. "$@"
@@ -30,8 +36,17 @@ exec "{python}" -P -m ziglang cc -target {arch}-linux-gnu.{major}.{minor} -fno-s
 BACKEND = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
 
 
-def make(out: Path, architectures: Sequence[str], stages: Stages, root: Path = ROOT) -> list[Path]:
+def make(
+    out: Path,
+    architectures: Sequence[str],
+    stages: Stages,
+    root: Path = ROOT,
+    torchs: Sequence[str] = torch_shims.VERSIONS,
+) -> list[Path]:
     """Make wheels and the source distribution in `out`; those of the same names are replaced.
+
+    Args:
+        torchs: the versions of torch that the wheels hold a compiled C++ part for.
 
     Raises:
         Missing: the tools cannot be had, or something does not compile.
@@ -42,9 +57,14 @@ def make(out: Path, architectures: Sequence[str], stages: Stages, root: Path = R
     with scratch.folder(BUILD, ".release-") as folder:
         made = folder / "dist"
         made.mkdir()
+        shims = Display(len(architectures) * len(torchs), 0, stages.console)
+        with stages.stage("C++ parts for torch", spinner=False), shims:
+            for arch in architectures:
+                wheelhouse.copy_sources(root, folder / f"sources-{arch}")
+                torch_shims.add(folder / f"sources-{arch}", arch, GLIBC, torchs, shims)
         for arch in architectures:
             with stages.stage(f"wheel for {arch}"):
-                _wheel(arch, root, folder, made)
+                _wheel(arch, folder, made)
         with stages.stage("source distribution"):
             _source(root, folder, made)
         with stages.stage("checks"):
@@ -55,9 +75,8 @@ def make(out: Path, architectures: Sequence[str], stages: Stages, root: Path = R
         return [path.replace(out / path.name) for path in sorted(made.iterdir())]
 
 
-def _wheel(arch: str, root: Path, folder: Path, made: Path) -> None:
+def _wheel(arch: str, folder: Path, made: Path) -> None:
     sources, compiler = folder / f"sources-{arch}", folder / f"cc-{arch}"
-    wheelhouse.copy_sources(root, sources)
     major, minor = GLIBC
     compiler.write_text(
         COMPILER.format(
@@ -90,12 +109,25 @@ def _source(root: Path, folder: Path, made: Path) -> None:
 
 
 def _check_wheel(wheel: Path) -> None:
-    """Hold a wheel's symbols against its name: those of the C library, and those of Python."""
-    shown = _succeed(["auditwheel", "show", str(wheel)])
-    consistent = CONSISTENT.search(" ".join(shown.split()))
-    if consistent is None or (int(consistent[1]), int(consistent[2])) > GLIBC:
+    """Hold a wheel's symbols against its name: those of the C and C++ libraries, and of Python.
+
+    auditwheel's own verdict counts torch's libraries, which no wheel but torch's has, as lacking.
+    """
+    shown = _succeed(["auditwheel", "show", "--json", str(wheel)])
+    about = json.loads(shown)
+    needs = SYMBOLS.match(about["sym_tag"])
+    beside = set(about["external_libs"]) - set(torch_shims.LIBRARIES)
+    if needs is None or (int(needs[1]), int(needs[2])) > GLIBC or beside:
         raise ExperimentsError(f"{wheel.name} needs more than its name says:\n{shown}")
-    _succeed(["abi3audit", "--strict", str(wheel)])
+    report = _succeed(["abi3audit", "--report", str(wheel)])
+    (audited,) = json.loads(report)["specs"].values()
+    for library in audited["wheel"]:
+        result = library["result"]
+        others = {*result["non_abi3_symbols"], *result["future_abi3_objects"]}
+        if others - (BESIDE if library["name"].startswith("torch") else set()):
+            raise ExperimentsError(
+                f"{wheel.name}: {library['name']} is bound to a Python: {others}"
+            )
 
 
 def _succeed(words: Sequence[str]) -> str:
