@@ -79,7 +79,8 @@ def wheels(context, out="dist", arch="x86_64,aarch64"):
     """Wheels for any Python from 3.11 on and any Linux with glibc 2.28 or newer, and the sources.
 
     zig compiles them, for Arm as well; auditwheel, abi3audit and twine check them. pip installs all
-    of these the first time. No upload.
+    of these the first time. They hold the C++ part of hbmcomm.torch for torch 2.10 to 2.15: torch's
+    headers are fetched once, and apt gives libstdc++'s (Debian 12, Ubuntu 24.04). No upload.
 
     Example:  ./inv wheels --out dist --arch x86_64
     """

@@ -4,8 +4,8 @@
     torch.distributed.init_process_group("hbm")
 
 From torch 2.14 on the import may be left out: torch finds the backend by the package's entry point.
-The first process group with a version of torch builds a small C++ library, which takes about a
-minute.
+Where the installation holds no compiled C++ library for the version of torch, the first process
+group builds it, which takes about a minute.
 """
 
 from torch import distributed

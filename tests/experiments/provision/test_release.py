@@ -18,6 +18,7 @@ from experiments.console.stages import Stages
 from experiments.model.checkout import ROOT
 from experiments.provision import distro_releases, mpi_wheels, release, wheelhouse
 from experiments.provision.image import Image
+from tests.docs.test_examples import blocks
 
 pytestmark = [pytest.mark.rare, pytest.mark.alone, pytest.mark.timeout(1200)]
 
@@ -36,6 +37,9 @@ comm.Allgather(a, b)
 comm.Bcast(a, root=1)
 sys.stdout.write(f"{platform.machine()} {y.min()} {b.sum()} {a[0]} {comm.allreduce(3)}\\n")
 """
+TORCHS = ("2.13.0",)
+"""One compiler's run takes some 40 s for each version of torch and machine."""
+ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 EMULATOR = "qemu-aarch64-static"
 PACKAGES = ("python3.11", "libpython3.11-stdlib", "libatomic1", "libstdc++6", "libgcc-s1")
 
@@ -44,7 +48,7 @@ PACKAGES = ("python3.11", "libpython3.11-stdlib", "libatomic1", "libstdc++6", "l
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with all that is published."""
     folder = tmp_path_factory.mktemp("dist")
-    release.make(folder, release.ARCHITECTURES, Stages(Console(quiet=True)))
+    release.make(folder, release.ARCHITECTURES, Stages(Console(quiet=True)), torchs=TORCHS)
     return folder
 
 
@@ -57,15 +61,43 @@ def test_wheels_name_no_folder_of_this_machine_and_are_the_same_bytes_again(
     made: Path, tmp_path: Path
 ) -> None:
     for arch in release.ARCHITECTURES:
-        core = zipfile.ZipFile(wheel(made, arch)).read("hbmcomm/_native/_core.abi3.so")
-        for folder in (str(ROOT), sys.prefix, ".release-"):
-            assert folder.encode() not in core
-    (again,) = [
-        path
-        for path in release.make(tmp_path, ("x86_64",), Stages(Console(quiet=True)))
-        if path.suffix == ".whl"
-    ]
+        content = zipfile.ZipFile(wheel(made, arch))
+        (part,) = (name for name in content.namelist() if name.startswith("hbmcomm/torch/compiled"))
+        assert part.startswith(f"hbmcomm/torch/compiled/torch2.13-{arch}-")
+        for name in ("hbmcomm/_native/_core.abi3.so", part):
+            library = content.read(name)
+            assert int.from_bytes(library[18:20], "little") == ELF_MACHINES[arch]
+            for folder in (str(ROOT), sys.prefix, ".release-", ".shims-"):
+                assert folder.encode() not in library
+    again_made = release.make(tmp_path, ("x86_64",), Stages(Console(quiet=True)), torchs=TORCHS)
+    (again,) = [path for path in again_made if path.suffix == ".whl"]
     assert again.read_bytes() == wheel(made, "x86_64").read_bytes()
+
+
+@pytest.mark.ranks
+def test_the_program_of_the_page_on_torch_runs_from_the_wheel_without_a_compiler(
+    made: Path, tmp_path: Path
+) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    assert torch.__version__.startswith("2.13."), "take this version into TORCHS"
+    zipfile.ZipFile(wheel(made, os.uname().machine)).extractall(tmp_path / "site")
+    program = next(block.text for block in blocks() if block.needs == "torchrun")
+    (tmp_path / "train.py").write_text(program)
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
+    nothing = str(tmp_path / "nothing")
+    variables = {"PYTHONPATH": str(tmp_path / "site"), "PATH": nothing, "CXX": nothing}
+    done = subprocess.run(
+        [sys.executable, *words],
+        env=os.environ | variables | {"TORCH_EXTENSIONS_DIR": nothing, "OMP_NUM_THREADS": "1"},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stdout.count("True") == 2, done.stdout
+    assert not Path(nothing).exists(), "it was built"
 
 
 def test_the_source_distribution_holds_the_sources_alone(made: Path) -> None:

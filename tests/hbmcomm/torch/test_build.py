@@ -3,6 +3,7 @@
 import fcntl
 import importlib.util
 import os
+import platform
 import subprocess
 import sys
 import textwrap
@@ -52,7 +53,20 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.chdir(tmp_path)
     from hbmcomm.torch import build
 
+    monkeypatch.setattr(build.compiled_shims, "COMPILED", tmp_path / "compiled")
     return build
+
+
+@pytest.fixture
+def compiled(build: ModuleType) -> Path:
+    """A compiled part that fits this torch by its name; it is no library."""
+    minor = ".".join(build.torch.__version__.split(".")[:2])
+    path: Path = build.compiled_shims.COMPILED / build.compiled_shims.file_name(
+        minor, platform.machine()
+    )
+    path.parent.mkdir()
+    path.write_text("no library")
+    return path
 
 
 def _start(how: str, begun: int) -> subprocess.Popen[str]:
@@ -66,6 +80,27 @@ def test_without_a_compiler_the_error_names_it_and_the_remedy(
     monkeypatch.setenv("CXX", "no-such-compiler -m64")
     with pytest.raises(build.BuildFailed, match=r"needs no-such-compiler; .*: apt install g\+\+"):
         build.build()
+
+
+def test_where_a_compiled_part_fits_nothing_is_built_and_no_compiler_is_needed(
+    build: ModuleType, compiled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert build.build() == compiled
+    assert not Path(os.environ["TORCH_EXTENSIONS_DIR"]).exists()
+
+
+def test_a_compiled_part_that_cannot_be_loaded_is_reported_and_built_in_its_place(
+    build: ModuleType,
+    compiled: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    minor = ".".join(build.torch.__version__.split(".")[:2])
+    with pytest.raises(build.BuildFailed, match=rf"compiled for torch: {minor}\)$"):
+        build.load()
+    assert "its compiled C++ part does not fit this torch" in capsys.readouterr().err
 
 
 def test_a_torch_that_is_too_old_is_refused(
