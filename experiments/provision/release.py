@@ -119,8 +119,8 @@ def _check_wheel(wheel: Path) -> None:
     beside = set(about["external_libs"]) - set(torch_shims.LIBRARIES)
     if needs is None or (int(needs[1]), int(needs[2])) > GLIBC or beside:
         raise ExperimentsError(f"{wheel.name} needs more than its name says:\n{shown}")
-    report = _succeed(["abi3audit", "--report", str(wheel)])
-    (audited,) = json.loads(report)["specs"].values()
+    words = [sys.executable, "-P", "-m", "abi3audit", "--report", str(wheel)]
+    (audited,) = json.loads(captured(words).stdout)["specs"].values()  # it fails for any of BESIDE
     for library in audited["wheel"]:
         result = library["result"]
         others = {*result["non_abi3_symbols"], *result["future_abi3_objects"]}
