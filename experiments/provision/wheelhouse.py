@@ -31,9 +31,8 @@ WHEELHOUSES = BUILD / "wheelhouse"
 CONSTRAINTS = ROOT / "constraints.txt"
 PACKAGE = "hbmcomm"  # the project's wheel, with the files below
 METADATA = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
-GENERATED = re.compile(
-    r"/(__pycache__/|_core\.|_libraries\.|torch/compiled/)"
-)  # within the package; no source
+GENERATED = re.compile(r"/(__pycache__/|_core\.|_libraries\.|torch/compiled/)")
+"""Within the package, and no source."""
 REQUIREMENTS = ("numpy", "mpi4py", "cffi")
 FOR_TORCH = "torch"
 GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
