@@ -16,8 +16,8 @@ STOREYS = ("hbmcomm", "experiments", "plots", "commands", "tasks", "setup")
 """Each may import those before it."""
 ORDER = {
     "hbmcomm": "errors quantities typed_json authentication compiled_shims _native memory "
-    "transports hierarchical options allocation sharing derived communicator watching torch training "
-    "costmodel __main__",
+    "transports hierarchical options allocation sharing derived communicator watching torch "
+    "training costmodel __main__",
     "experiments": "model catalogue console processes schedule environments machine measure "
     "implementations programs baselines results analysis cluster provision jobs emulation doctor "
     "driver",
