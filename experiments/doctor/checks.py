@@ -19,6 +19,7 @@ import hbmcomm
 from experiments.environments import profiles
 from experiments.machine import facts
 from experiments.model.quantities import counted, list_text
+from experiments.processes import tracking
 from experiments.processes.executables import captured
 from experiments.provision import engine, system
 from experiments.provision.system import as_root
@@ -199,6 +200,8 @@ def shared_memory(root: Path = ROOT) -> Finding:
 
 def nameless_memory() -> Finding:
     """What ranks of transport direct share memory by; without it, by files in /dev/shm."""
+    if named := os.environ.get(tracking.NAMED_SHM, "").strip():
+        return Finding("memfd", f"not used: {tracking.NAMED_SHM}={named}")
     try:
         os.close(os.memfd_create("hbmcomm-doctor"))
     except OSError as error:

@@ -28,11 +28,13 @@ MONITOR = "conmon"
 """Podman's program beside each container and each command in one."""
 
 SHM = Path("/dev/shm")
+NAMED_SHM = "HBMCOMM_SHM"
+"""Environment variable with the folder that transport direct uses in place of /dev/shm."""
 SEGMENTS = (
     *("sm_segment.*", "vader_segment.*", "mpich_shm_*", "ucx_shm_*", "Intel_MPI_*", "hbmcomm.*"),
 )
 """Names of the files that ranks of Open MPI, MPICH and Intel MPI share. Transport direct has files
-only where memfd is refused, and only until every rank has mapped them."""
+only where memfd is refused or a folder is named, and only until every rank has mapped them."""
 
 END_PATIENCE = 2.0  # seconds until a killed process is gone
 MAP_PATIENCE = 1.0  # seconds between making a file and mapping it
@@ -100,7 +102,13 @@ def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 def segments() -> set[Path]:
     """The shared-memory files of ranks that exist now."""
-    return {path for pattern in SEGMENTS for path in SHM.glob(pattern)}
+    return {path for folder in _folders() for pattern in SEGMENTS for path in folder.glob(pattern)}
+
+
+def _folders() -> tuple[Path, ...]:
+    """Where ranks with the variables of this process have their shared-memory files."""
+    named = Path(os.environ.get(NAMED_SHM, "").strip())
+    return (SHM, named) if named.is_absolute() else (SHM,)
 
 
 def mapped() -> set[Path]:
@@ -108,7 +116,9 @@ def mapped() -> set[Path]:
     found = set[str]()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):
-            found |= set(re.findall(rf" ({SHM}/.*)", maps.read_text(errors="replace")))
+            text = maps.read_text(errors="replace")
+            for folder in _folders():
+                found |= set(re.findall(rf" ({re.escape(str(folder))}/.*)", text))
     return set(map(Path, found))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hbmcomm.memory import procfs, segment
+from hbmcomm.memory import consensus, procfs, segment
 from hbmcomm.memory.consensus import Allgather
 from hbmcomm.memory.segment import HUGE_PAGE, Locator, Segment
 
@@ -24,15 +24,23 @@ class _Trial(NamedTuple):
 
 
 def find_hosts(allgather: Allgather, rank: int) -> list[tuple[int, ...]]:
-    """The ranks of each host; collective, and the same on all ranks."""
-    segments = _segments()
+    """The ranks of each host; collective, and the same on all ranks.
+
+    Raises:
+        HbmcommError: On every rank: a rank's HBMCOMM_SHM cannot be used.
+    """
+    segments: list[Segment] = []
+
+    def trial() -> _Trial:
+        segments.extend(_segments())
+        return _Trial(procfs.boot(Path("/proc")), tuple(each.locator for each in segments))
+
     try:
-        own = _Trial(procfs.boot(Path("/proc")), tuple(each.locator for each in segments))
-        trials: list[_Trial] = list(allgather(own))
+        trials = consensus.run_on_all(allgather, trial)
         mapped = {
             other
-            for other, trial in enumerate(trials)
-            if other == rank or (trial.boot == own.boot and _can_map(trial))
+            for other, theirs in enumerate(trials)
+            if other == rank or (theirs.boot == trials[rank].boot and _can_map(theirs))
         }
         reach: list[set[int]] = list(allgather(mapped))
     finally:

@@ -99,5 +99,6 @@ def create_by(
         refused.append(f"{method.name}: {found.refused}")
     raise ArenaUnavailable(
         f"the ranks cannot share memory: {'; '.join(refused) or 'no method is available'}; take "
-        "transport='mpi', or let containers share their PID or IPC namespace"
+        "transport='mpi', or let containers share their PID or IPC namespace, or a folder that "
+        "HBMCOMM_SHM names"
     )

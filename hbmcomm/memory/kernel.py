@@ -42,13 +42,17 @@ def _functions_of_libc(*names: str) -> SimpleNamespace:
 
 _libc = _functions_of_libc("mmap", "munmap", "madvise", "memset", "sched_getcpu", "syscall")
 
-_GENERIC = {"mbind": 235, "get_mempolicy": 236, "move_pages": 239, "memfd_create": 279}
+_CALLS = ("mbind", "get_mempolicy", "move_pages", "memfd_create", "fstatfs")
+_GENERIC = (235, 236, 239, 279, 44)
 NUMBERS = {
-    "x86_64": {"mbind": 237, "get_mempolicy": 239, "move_pages": 279, "memfd_create": 319},
-    "ppc64le": {"mbind": 259, "get_mempolicy": 260, "move_pages": 301, "memfd_create": 360},
-    "aarch64": _GENERIC,
-    "riscv64": _GENERIC,
-    "loongarch64": _GENERIC,
+    machine: dict(zip(_CALLS, numbers, strict=True))
+    for machine, numbers in {
+        "x86_64": (237, 239, 279, 319, 138),
+        "ppc64le": (259, 260, 301, 360, 100),
+        "aarch64": _GENERIC,
+        "riscv64": _GENERIC,
+        "loongarch64": _GENERIC,
+    }.items()
 }
 """System call numbers by architecture (arch/*/include, asm-generic/unistd.h)."""
 
@@ -128,6 +132,13 @@ def has_final_length(descriptor: int) -> bool:
         return fcntl.fcntl(descriptor, _GET_SEALS) & LENGTH_SEALS == LENGTH_SEALS
     except OSError:  # not a file in memory
         return False
+
+
+def file_system(descriptor: int) -> tuple[int, int]:
+    """The type (a magic number) and the bytes of a page or block of a file's system (fstatfs)."""
+    state = _ffi.new("long[]", 32)  # struct statfs begins with these two
+    call("fstatfs", _long(descriptor), state)
+    return int(state[0]), int(state[1])
 
 
 def current_cpu() -> int | None:

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from hbmcomm.errors import KindUnavailable, OutOfMemory
-from hbmcomm.memory import capacity, kernel, procfs
+from hbmcomm.memory import capacity, kernel, procfs, shm_folder
 from hbmcomm.memory import segment as segments
 from hbmcomm.memory.blocks import why_unbound
 from hbmcomm.memory.kinds import Kind, resolve, usable_nodes
 from hbmcomm.memory.pool import Pool, ffi, lib
 from hbmcomm.memory.segment import Segment
+
+
+_LARGER_SHM = "enlarge it (docker: --shm-size)"
+_LARGER = "enlarge it (mount -o remount,size=BYTES)"
 
 
 class LocalSegment(Pool):
@@ -29,6 +33,8 @@ class LocalSegment(Pool):
         lib.hbm_heap_fills_itself(self.heap.handle)
         self.segment = segment
         self.unlinked = False
+        chosen = segment.locator.backing == "shm" and shm_folder.named() is not None
+        self._reserved = chosen and shm_folder.is_hugetlbfs(segment.descriptor)
 
     def unlink(self) -> None:
         """Remove the segment's name, if it has one."""
@@ -40,19 +46,22 @@ class LocalSegment(Pool):
         room = segments.free_bytes(self.segment.locator.backing)
         if room is not None and nbytes > room:
             raise OutOfMemory(
-                f"{kind.name}: asked for {nbytes:,} bytes, {segments.SHM} has {room:,} left; "
-                "enlarge it (docker: --shm-size)"
+                f"{kind.name}: asked for {nbytes:,} bytes, {shm_folder.current()} has {room:,} "
+                f"left; {_LARGER if shm_folder.named() else _LARGER_SHM}"
             )
         if not kind.strict:  # may spill to any node that is allowed
             kind = dataclasses.replace(kind, nodes=usable_nodes())
         huge = kind.policy != "interleave"
-        for offset, length in capacity.steps(kind, nbytes):
+        # Reserved pages are not in the free memory of their nodes: only the kernel counts them.
+        pieces = ((0, nbytes),) if self._reserved else capacity.steps(kind, nbytes)
+        for offset, length in pieces:
             try:
                 segments.populate(self.address + start + offset, length, huge)
             except OSError as error:
+                more = ", or reserve more huge pages (sysctl vm.nr_hugepages)"
                 raise OutOfMemory(
                     f"{kind.name}: {length:,} bytes of shared memory were refused ({error}); "
-                    "ask for less, or free arrays"
+                    f"ask for less, or free arrays{more if self._reserved else ''}"
                 ) from None
 
 

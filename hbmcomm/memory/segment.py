@@ -1,14 +1,15 @@
 """A segment of shared memory: created by one process, attached by others, aligned to huge pages.
 
 Its backing is an anonymous file (memfd), which others open through /proc, or a file in /dev/shm,
-for processes that share that folder but not /proc. Processes find out which one works by trying.
-A file is opened for writing only after it is known to be the one of the locator. Knows nothing of
-ranks or kinds.
+for processes that share that folder but not /proc. Processes find out which one works by trying;
+where HBMCOMM_SHM names a folder, files in it are the only backing. A file is opened for writing
+only after it is known to be the one of the locator. Knows nothing of ranks or kinds.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -17,10 +18,9 @@ import weakref
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from hbmcomm.memory import kernel
+from hbmcomm.memory import kernel, shm_folder
 
 HUGE_PAGE = 2 * 2**20
-SHM = Path("/dev/shm")
 Backing = Literal["memfd", "shm"]
 BACKINGS: tuple[Backing, ...] = ("memfd", "shm")
 """In the order in which they are tried."""
@@ -87,20 +87,27 @@ class Segment(Mapping):
                 Path(self.locator.path).unlink()
 
 
+def check_wanted(backing: Backing) -> None:
+    """Raises OSError where HBMCOMM_SHM names a folder, and this backing is no file in it."""
+    if backing == "memfd" and shm_folder.named():
+        raise OSError(errno.EOPNOTSUPP, f"{shm_folder.VARIABLE} is set")
+
+
 def create(backing: Backing, nbytes: int) -> Segment:
     """A new segment that holds no memory yet.
 
     Raises:
         OSError: This backing does not work here; with ENOMEM or EFBIG, not at that length.
+        HbmcommError: The folder that HBMCOMM_SHM names cannot be used.
     """
+    check_wanted(backing)
     name = f"hbmcomm.{secrets.token_hex(_RANDOM_BYTES)}"
     if backing == "memfd":
         descriptor = kernel.memory_file(name, nbytes)
         path = f"/proc/{os.getpid()}/fd/{descriptor}"
     else:
-        path = str(SHM / name)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(path, flags, 0o600)
+        path = str(shm_folder.current() / name)
+        descriptor = _named_file(name)
         try:
             os.ftruncate(descriptor, nbytes)
         except OSError:
@@ -117,26 +124,33 @@ def create(backing: Backing, nbytes: int) -> Segment:
         raise
 
 
+def _named_file(name: str) -> int:
+    """The descriptor of a new file in the folder in use."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    with shm_folder.opened() as folder:
+        try:
+            return os.open(name, flags, 0o600, dir_fd=folder)
+        except OSError as error:
+            if shm_folder.named():
+                raise shm_folder.refused(f"no file can be made there ({error.strerror})") from None
+            raise
+
+
 def attach(locator: Locator) -> Segment:
     """Another process's segment.
 
+    A file is looked for in this process's own folder, which may have another path than there.
+
     Raises:
         OSError: It cannot be opened or mapped from here, or another file is at that path.
+        HbmcommError: The folder that HBMCOMM_SHM names cannot be used.
     """
     _check_form(locator)
-    # O_PATH does not open the file: opening a device or a FIFO would have side effects.
-    look = _O_PATH | os.O_CLOEXEC
-    if locator.backing == "shm":  # a name there may be a link; one in /proc always is
-        look |= os.O_NOFOLLOW
-    seen = os.open(locator.path, look)
-    try:
-        _check_identity(seen, locator)
-        # /proc/self/fd is the file that was checked, even if its path is another file by now.
-        path = f"/proc/self/fd/{seen}" if locator.backing == "memfd" else locator.path
-        follow = 0 if locator.backing == "memfd" else os.O_NOFOLLOW
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | follow)
-    finally:
-        os.close(seen)
+    if locator.backing == "memfd":
+        descriptor = _opened(locator, locator.path, None)
+    else:
+        with shm_folder.opened() as folder:
+            descriptor = _opened(locator, locator.name, folder)
     try:
         _check_identity(descriptor, locator)
         _check_length(descriptor, locator)
@@ -146,12 +160,33 @@ def attach(locator: Locator) -> Segment:
     return Segment(locator, descriptor, keep_open=False)
 
 
+def _opened(locator: Locator, path: str, folder: int | None) -> int:
+    """A descriptor for reading and writing of the file of a locator, once it is checked."""
+    # A name in a folder may be a link; one in /proc always is.
+    follow = 0 if folder is None else os.O_NOFOLLOW
+    try:
+        # O_PATH does not open the file: opening a device or a FIFO would have side effects.
+        seen = os.open(path, _O_PATH | os.O_CLOEXEC | follow, dir_fd=folder)
+    except FileNotFoundError as error:
+        if folder is None:
+            raise
+        raise FileNotFoundError(
+            f"its file {locator.path} is not in {shm_folder.current()} here; mount one folder for "
+            f"both ranks, and name it by {shm_folder.VARIABLE}"
+        ) from error
+    try:
+        _check_identity(seen, locator)
+        # /proc/self/fd is the file that was checked, even if its path is another file by now.
+        same = f"/proc/self/fd/{seen}" if folder is None else path
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | follow
+        return os.open(same, flags, dir_fd=folder)
+    finally:
+        os.close(seen)
+
+
 def free_bytes(backing: Backing) -> int | None:
     """Bytes that segments of this backing can still hold; None: as many as there is memory."""
-    if backing == "memfd":
-        return None
-    state = os.statvfs(SHM)
-    return state.f_bavail * state.f_frsize
+    return None if backing == "memfd" else shm_folder.free_bytes()
 
 
 def populate(address: int, nbytes: int, huge: bool) -> None:
@@ -173,7 +208,7 @@ def populate(address: int, nbytes: int, huge: bool) -> None:
 
 def _check_form(locator: Locator) -> None:
     """A locator comes from another process: `create` must be able to produce its path."""
-    paths = {"memfd": r"/proc/\d+/fd/\d+", "shm": re.escape(f"{SHM}/{locator.name}")}
+    paths = {"memfd": r"/proc/\d+/fd/\d+", "shm": rf"/(.*/)?{re.escape(locator.name)}"}
     if (
         not re.fullmatch(paths.get(locator.backing, "(?!)"), locator.path)
         or not re.fullmatch(rf"hbmcomm\.[0-9a-f]{{{2 * _RANDOM_BYTES}}}", locator.name)
@@ -188,7 +223,7 @@ def _check_identity(descriptor: int, locator: Locator) -> None:
     right = stat.S_ISREG(state.st_mode) and (state.st_dev, state.st_ino) == locator.identity[:2]
     if right and state.st_uid != os.geteuid():  # root could open it
         raise PermissionError(f"{locator.path} belongs to user {state.st_uid}, not {os.geteuid()}")
-    if right and locator.backing == "memfd":  # the name in /dev/shm is the path itself
+    if right and locator.backing == "memfd":  # a file in a folder was opened by its name
         link = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 (not a path of the file system)
         right = link == f"/memfd:{locator.name} (deleted)"
     if not right:

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from hbmcomm.memory import kernel
+from hbmcomm.memory import kernel, shm_folder
 from hbmcomm.memory import segment as segments
 from hbmcomm.memory.kinds import Kind
 from hbmcomm.memory.local_segment import LocalSegment, OrdinarySegment, bind
@@ -139,7 +139,8 @@ class SegmentCache:
         own: Callable[[Segment], T],
     ) -> T:
         """The longest segment for a purpose, or a new one that `own` takes over."""
-        key = (lib.hbm_forks(), *purpose)  # a child of a fork creates its own
+        segments.check_wanted(backing)
+        key = (lib.hbm_forks(), shm_folder.named(), *purpose)  # a child of a fork creates its own
         with self._creating:
             here = [each for name, each in list(self._own.items()) if name[:-1] == key]
             here = [each for each in here if most is None or each.nbytes <= most]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hbmcomm.memory import kernel, segment
+from hbmcomm.memory import kernel, segment, shm_folder
 from hbmcomm.memory.segment import HUGE_PAGE, Backing, Locator
 from tests.left import own_files
 from tests.second_user import SecondUser
@@ -142,7 +142,7 @@ def test_a_link_in_dev_shm_is_not_followed(tmp_path: Path) -> None:
     victim.write_bytes(b"precious")
     os.truncate(victim, BYTES)
     state = victim.stat()
-    link = segment.SHM / f"hbmcomm.{os.urandom(8).hex()}"
+    link = shm_folder.DEFAULT / f"hbmcomm.{os.urandom(8).hex()}"
     locator = Locator("shm", str(link), state.st_dev, state.st_ino, link.name, BYTES)
     link.symlink_to(victim)
     try:

@@ -84,6 +84,17 @@ def an_unreadable_setting() -> None:
 
 
 @promise
+def a_folder_of_shared_memory_that_cannot_be_used() -> None:
+    """A variable with a bad value is an error with every transport that reads it."""
+    for rank in range(RANKS):
+        for transport in ("auto", "direct", "hierarchical"):
+            named = mock.patch.dict(os.environ, {"HBMCOMM_SHM": "/proc"})
+            words = f"rank {rank}: HBMCOMM_SHM=/proc: it is neither on a tmpfs nor"
+            with on(rank, named), refused(HbmcommError, words):
+                Communicator(WORLD, "regular", transport)
+
+
+@promise
 def any_unreadable_setting_of_direct() -> None:
     for variable in (*(entry.variable for entry in tuning.TABLE), idle_limit.VARIABLE):
         with on(0, mock.patch.dict(os.environ, {variable: "nonsense"})):

@@ -1,0 +1,80 @@
+"""Rank program: ranks that share a folder and nothing else: `apart.py FOLDER ACT MODE PLACE`.
+
+Each rank has a /proc, PIDs and a /dev/shm of its own; FOLDER is mounted at PLACE-RANK. With MODE
+"named" HBMCOMM_SHM names that, with "one" on rank 0 only, with "unnamed" on none.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+HIDE = 'mount --bind "$1" "$2" && mount -t tmpfs tmpfs /dev/shm && shift 2 && "$@"; exit $?'
+"""Without exec: the first process of a PID namespace cannot send itself SIGKILL."""
+ALONE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+BYTES = 4 * 2**20
+
+
+def enter(folder: str, act: str, mode: str, place: str) -> None:
+    """Start this program again in namespaces of its own."""
+    rank = os.environ["OMPI_COMM_WORLD_RANK"]
+    here = Path(f"{place}-{rank}")
+    here.mkdir()
+    if mode == "named" or (mode == "one" and rank == "0"):
+        os.environ["HBMCOMM_SHM"] = str(here)
+    again = [sys.executable, __file__, act, str(here)]
+    os.execvp("unshare", [*ALONE, "sh", "-c", HIDE, "sh", folder, str(here), *again])
+
+
+def main(act: str, here: str) -> None:
+    from mpi4py import MPI
+
+    import hbmcomm
+    from hbmcomm.memory.handshake import Handshake
+
+    world, folder = MPI.COMM_WORLD, Path(here)
+    assert not list(Path("/dev/shm").glob("hbmcomm.*"))
+    others = world.allgather(os.stat("/proc/self/ns/pid").st_ino)
+    assert len(set(others)) == world.size, "each rank has PIDs of its own"
+    transport = "auto" if act == "fall back" else "direct"
+    if act == "die early" and world.rank == 1:
+        Handshake._map = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        comm = hbmcomm.Communicator(world, "regular", transport)
+    except hbmcomm.ArenaUnavailable as error:
+        world.Barrier()
+        print(f"rank {world.rank}: refused: {error}")
+        return
+    assert not list(folder.iterdir()), "the files have no names once they are mapped"
+    if act == "die":
+        die(comm)
+    x, y = comm.full(BYTES // 4, comm.rank + 1, "float32"), comm.zeros(BYTES // 4, "float32")
+    comm.Allreduce(x, y)
+    assert (y == comm.size * (comm.size + 1) / 2).all()
+    with comm.numpy_memory():
+        import numpy as np
+
+        assert hbmcomm.source(np.ones(BYTES // 8)) == (None, "arena")[comm.transport == "direct"]
+    again = comm.Split(comm.rank % 1)  # shares the segments
+    again.Allreduce(x, y)
+    again.Free()
+    comm.Free()
+    print(f"rank {world.rank}: {comm.transport}, {hbmcomm.placement(x)}")
+
+
+def die(comm: object) -> None:
+    """Rank 1 is killed while rank 0 waits for it."""
+    import hbmcomm
+
+    if comm.rank == 1:  # type: ignore[attr-defined]
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        comm.Barrier()  # type: ignore[attr-defined]
+    except hbmcomm.PeerError as error:
+        print(f"rank 0: {error}", flush=True)
+        os._exit(0)
+
+
+if len(sys.argv) == 5:
+    enter(*sys.argv[1:])
+main(*sys.argv[1:])
