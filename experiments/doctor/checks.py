@@ -137,6 +137,24 @@ def _topology(root: Path) -> hbmcomm.Topology:
     return hbmcomm.topology(str(root / "sys"), str(root / "proc"))
 
 
+def interleave_weights(root: Path = ROOT) -> Finding:
+    """How many pages each node gets in turn with kind weighted_interleave, and by whose choice."""
+    name, folder = "interleave weights", root / "sys/kernel/mm/mempolicy/weighted_interleave"
+    try:
+        nodes = hbmcomm.topology(str(root / "sys"), str(root / "proc")).nodes
+    except (hbmcomm.HbmcommError, OSError) as error:
+        return Finding(name, "unknown", None, str(error))
+    weights = {node.id: node.interleave_weight for node in nodes if node.total_bytes}
+    if not weights or None in weights.values():
+        lack = "kind weighted_interleave is an error here: it needs Linux 6.9 or newer"
+        return Finding(name, NOT_SHOWN, None, lack)
+    # Linux 6.16 has the file auto; where the kernel's source has a macro of that name, __auto_type.
+    chosen = {facts.read(folder / file) for file in ("auto", "__auto_type")}
+    source = "by the kernel from HMAT" if "true" in chosen else "by an administrator, or 1"
+    listed = "; ".join(f"{node}: {weight}" for node, weight in weights.items())
+    return Finding(name, f"{listed} ({source})", ok=True)
+
+
 def cores(root: Path = ROOT) -> Finding:
     allowed = len(os.sched_getaffinity(0))
     online = facts.read(root / "sys/devices/system/cpu/online")

@@ -31,6 +31,7 @@ def findings() -> list[Finding]:
         checks.memkind(),
         checks.hbm(),
         checks.numa_nodes(),
+        checks.interleave_weights(),
         checks.cores(),
         checks.container_engine(),
         *runtimes.checks(),

@@ -9,6 +9,7 @@ and that every page of a strict kind is populated.
 from __future__ import annotations
 
 import errno
+import os
 import weakref
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -65,7 +66,7 @@ def allocate(kind: Kind, nbytes: int, pinned: bool) -> Block:
     if kind.strict and nbytes > capacity.SMALLEST_STEP:  # else checked before it has memory
         capacity.require(kind, nbytes)
     block = (None if pinned else _from_memkind(kind, nbytes)) or _from_kernel(kind, nbytes)
-    if nbytes >= HUGE_PAGES_FROM and kind.policy != "interleave":
+    if nbytes >= HUGE_PAGES_FROM and not kind.spread:
         kernel.advise_huge_pages(block.address, nbytes)
     if kind.strict:
         try:
@@ -97,10 +98,20 @@ def _from_memkind(kind: Kind, nbytes: int) -> Block | None:
     return None
 
 
-def _from_kernel(kind: Kind, nbytes: int) -> Block:
+def reserve_range(kind: Kind) -> Block:
+    """Addresses for as many bytes as the machine has memory; memory comes as pages are touched.
+
+    Raises:
+        OutOfMemory: The system refuses so many addresses.
+        KindUnavailable: This process may not bind memory.
+    """
+    return _from_kernel(kind, os.sysconf("SC_PHYS_PAGES") * kernel.PAGE, reserve=False)
+
+
+def _from_kernel(kind: Kind, nbytes: int, reserve: bool = True) -> Block:
     length = -(-nbytes // kernel.PAGE) * kernel.PAGE
     try:
-        address = kernel.map_private(length)
+        address = kernel.map_private(length, reserve)
     except OSError as error:
         raise OutOfMemory(
             f"{kind.name}: {nbytes:,} bytes refused by the system ({error}); ask for less"
@@ -130,7 +141,7 @@ def _has_policy(kind: Kind, address: int) -> bool:
 def _needs_no_binding(kind: Kind) -> bool:
     """Whether unbound memory is on the kind's nodes too, because there are no others."""
     usable = set(usable_nodes())
-    return usable <= set(kind.nodes) and (kind.policy != "interleave" or len(usable) == 1)
+    return usable <= set(kind.nodes) and (not kind.spread or len(usable) == 1)
 
 
 def why_unbound(kind: Kind, error: OSError) -> str:
@@ -138,6 +149,8 @@ def why_unbound(kind: Kind, error: OSError) -> str:
     asked = f"{kind.name}: binding memory to node {format_list(kind.nodes)} was refused ({error})"
     if error.errno == errno.EPERM:
         return f"{asked}; {kernel.POLICY_CALLS_IN_A_CONTAINER}"
+    if kind.policy == "weighted_interleave" and error.errno == errno.EINVAL:
+        return f"{asked}; weighted interleaving needs Linux 6.9 or newer: take interleave, or hbw"
     if kind.policy == "preferred" and len(kind.nodes) > 1:
         return f"{asked}; this kernel can prefer one node only: pin the thread to CPUs of one node"
     return asked

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from hbmcomm._native import _libraries
 
-Policy = Literal["bind", "preferred", "interleave", "default"]
+Policy = Literal["bind", "preferred", "interleave", "weighted_interleave", "default"]
 PAGE = mmap.PAGESIZE
 
 POLICY_CALLS_IN_A_CONTAINER = (
@@ -57,7 +57,13 @@ NUMBERS = {
 """System call numbers by architecture (arch/*/include, asm-generic/unistd.h)."""
 
 # include/uapi/linux/mempolicy.h and include/uapi/asm-generic/mman-common.h
-_MODES: dict[Policy, int] = {"default": 0, "preferred": 1, "bind": 2, "interleave": 3}
+_MODES: dict[Policy, int] = {
+    "default": 0,
+    "preferred": 1,
+    "bind": 2,
+    "interleave": 3,
+    "weighted_interleave": 6,  # since 6.9
+}
 _PREFERRED_MANY = 5  # since 5.15; "preferred" with more than one node
 _POLICIES: dict[int, Policy] = {number: name for name, number in _MODES.items()}
 _POLICIES[_PREFERRED_MANY] = "preferred"
@@ -77,9 +83,14 @@ _MASK_BITS = 1024  # MAX_NUMNODES is at most this
 _WORD = 64
 
 
-def map_private(nbytes: int) -> int:
-    """The address of `nbytes` of new, zero, private memory, page-aligned and not yet populated."""
-    return _map(0, nbytes, _READ_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def map_private(nbytes: int, reserve: bool = True) -> int:
+    """The address of `nbytes` of new, zero, private memory, page-aligned and not yet populated.
+
+    Args:
+        reserve: Whether the system counts it as memory that this process will use.
+    """
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (0 if reserve else _MAP_NORESERVE)
+    return _map(0, nbytes, _READ_WRITE, flags)
 
 
 def map_shared(descriptor: int, nbytes: int, alignment: int) -> int:

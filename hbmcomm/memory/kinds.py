@@ -15,7 +15,7 @@ from hbmcomm.errors import KindUnavailable
 from hbmcomm.memory import kernel, procfs
 from hbmcomm.memory.kernel import Policy
 from hbmcomm.memory.machine import current
-from hbmcomm.memory.sysfs import format_list, parse_list
+from hbmcomm.memory.sysfs import INTERLEAVE_WEIGHTS, format_list, parse_list
 from hbmcomm.memory.topology import Node, Topology
 
 Nodes = tuple[int, ...]
@@ -27,8 +27,8 @@ class Kind:
     """A kind, resolved on this machine for the calling thread.
 
     `bind` is strict: memory comes from `nodes` or there is an error. `preferred` spills to other
-    nodes when they are full, `interleave` spreads pages over them, `default` is the system's
-    default.
+    nodes when they are full, `interleave` spreads pages over them, `weighted_interleave` in
+    proportion to the kernel's weights of the nodes, `default` is the system's default.
     """
 
     name: str
@@ -42,6 +42,11 @@ class Kind:
     def strict(self) -> bool:
         """Whether this memory comes from `nodes` only."""
         return self.policy == "bind"
+
+    @property
+    def spread(self) -> bool:
+        """Whether neighbouring pages are on different nodes; a huge page would be on one."""
+        return self.policy in ("interleave", "weighted_interleave")
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,11 @@ def _local(merit: Callable[[Node], float | None]) -> Callable[[Topology, Nodes, 
     return select
 
 
+def _beside(topology: Topology, _candidates: Nodes, cpu_nodes: Nodes) -> Nodes:
+    """All memory that belongs to the nodes of the CPUs, such as the DRAM and the HBM of a tile."""
+    return _union(topology.local_nodes(node) for node in cpu_nodes)
+
+
 def _best(topology: Topology, among: Nodes, merit: Callable[[Node], float | None]) -> Nodes:
     """The nodes of highest merit; none where the merit of one of several nodes is unknown."""
     merits = {number: merit(topology.node(number)) for number in among}
@@ -132,6 +142,8 @@ _MEANINGS: dict[str, _Meaning] = {
     "default": _Meaning(_any_memory, _all, "default"),
     "regular": _Meaning(_ordinary, _all, "bind"),
     "interleave": _Meaning(_any_memory, _all, "interleave"),
+    "weighted_interleave": _Meaning(_any_memory, _all, "weighted_interleave"),
+    "weighted_interleave_local": _Meaning(_any_memory, _beside, "weighted_interleave"),
     **_family("hbw", _hbm, _nearest),
     "hbw_all": _Meaning(_hbm, _all, "bind"),
     "hbw_interleave": _Meaning(_hbm, _all, "interleave"),
@@ -143,10 +155,11 @@ _MEANINGS: dict[str, _Meaning] = {
     "dax_kmem_all": _Meaning(_dax, _all, "bind"),
     "dax_kmem_interleave": _Meaning(_dax, _all, "interleave"),
 }
-_LIMITED_TO_ALLOWED = ("default", "regular", "interleave")
+_LIMITED_TO_ALLOWED = ("default", "regular", "interleave", "weighted_interleave")
 
 KINDS: tuple[str, ...] = tuple(_MEANINGS)
-"""The names of all kinds, as memkind spells them, in lower case."""
+"""The names of all kinds, as memkind spells them, in lower case; memkind has none that are
+weighted."""
 
 
 def resolve(kind: str, nodes: Iterable[int] | None = None) -> Kind:
@@ -228,12 +241,15 @@ def choose(
         chosen, policy = nodes, "bind"
     _check(kind, chosen, candidates, allowed)
     uses_hbm_finding = meaning.candidates is _hbm
+    evidence = topology.hbm.rule if uses_hbm_finding else _evidence(kind, chosen, cpu_nodes)
+    if policy == "weighted_interleave":
+        evidence += f", {_weights(kind, topology, chosen)}"
     return Kind(
         name=kind,
         nodes=chosen,
         policy=policy,
         emulated=uses_hbm_finding and topology.hbm.emulated,
-        evidence=topology.hbm.rule if uses_hbm_finding else _evidence(kind, chosen, cpu_nodes),
+        evidence=evidence,
     )
 
 
@@ -279,6 +295,16 @@ def _why_none(kind: str, topology: Topology) -> str:
 def _evidence(kind: str, chosen: Nodes, cpu_nodes: Nodes) -> str:
     near = format_list(cpu_nodes)
     return f"{kind} is node {format_list(chosen)} for a thread with CPUs of node {near}"
+
+
+def _weights(kind: str, topology: Topology, chosen: Nodes) -> str:
+    weights = [topology.node(number).interleave_weight for number in chosen]
+    if None in weights:
+        raise KindUnavailable(
+            f"{kind}: this kernel has no weights for node {format_list(chosen)} "
+            f"(/sys/{INTERLEAVE_WEIGHTS}); they need Linux 6.9 or newer: take interleave, or hbw"
+        )
+    return f"with the weights {':'.join(map(str, weights))} of /sys/{INTERLEAVE_WEIGHTS}"
 
 
 def _among(numbers: Nodes, wanted: Container[int]) -> Nodes:

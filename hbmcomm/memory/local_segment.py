@@ -51,7 +51,7 @@ class LocalSegment(Pool):
             )
         if not kind.strict:  # may spill to any node that is allowed
             kind = dataclasses.replace(kind, nodes=usable_nodes())
-        huge = kind.policy != "interleave"
+        huge = not kind.spread
         # Reserved pages are not in the free memory of their nodes: only the kernel counts them.
         pieces = ((0, nbytes),) if self._reserved else capacity.steps(kind, nbytes)
         for offset, length in pieces:

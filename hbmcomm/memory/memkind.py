@@ -58,6 +58,26 @@ def kind_address(kind: str) -> int:
     return int(_ffi.cast("uintptr_t", _kind(kind)))
 
 
+def has_kind(name: str) -> bool:
+    """Whether memkind has a kind of this name. MemkindError without memkind."""
+    return hasattr(_library(), f"MEMKIND_{name.upper()}")
+
+
+def new_kind(address: int, nbytes: int) -> int:
+    """The handle of a new kind that allocates in a range of this process's memory alone.
+
+    It exists as long as the process. Freed memory serves its later allocations; the system does not
+    get it back.
+
+    Raises:
+        MemkindError: memkind is missing, or refuses.
+    """
+    handle = _ffi.new("memkind_t *")
+    status = _library().memkind_create_fixed(_ffi.cast("void *", address), nbytes, handle)
+    check_error(status, f"a kind of {nbytes:,} bytes")
+    return int(_ffi.cast("uintptr_t", handle[0]))
+
+
 def function_address(name: str) -> int:
     """The address of one of `NUMPY_FUNCTIONS`. MemkindError without memkind."""
     return int(_ffi.cast("uintptr_t", _ffi.addressof(_library(), name)))

@@ -1,7 +1,8 @@
 """Makes NumPy itself allocate in a kind of memory, through its allocator hook (NEP 49).
 
 memkind's functions have the signatures of the hook, where the kind is the context. So the hook is a
-struct of their addresses, built by ctypes: no compiler, and no Python code in an allocation.
+struct of their addresses, built by ctypes: no compiler, and no Python code in an allocation. Where
+memkind lacks a kind, it gets a range of memory with that kind's policy as a kind of its own.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hbmcomm.errors import KindUnavailable
+from hbmcomm.errors import KindUnavailable, OutOfMemory
 from hbmcomm.memory import memkind
-from hbmcomm.memory.blocks import check_memkind
-from hbmcomm.memory.kinds import Kind, resolve
+from hbmcomm.memory.blocks import Block, check_memkind, reserve_range
+from hbmcomm.memory.kernel import Policy
+from hbmcomm.memory.kinds import Kind, Nodes, resolve
 
 _NAME = "memkind "
 """Prefix of the name of each handler; the kind follows."""
@@ -54,10 +56,14 @@ def numpy_memory(kind: str) -> Iterator[Kind]:
     """
     resolved = resolve(kind)
     try:
-        check_memkind(resolved)
-    except memkind.MemkindError as error:
+        if memkind.has_kind(kind):
+            check_memkind(resolved)
+            handle = memkind.kind_address(kind)
+        else:
+            handle = _kind_of_range(resolved)
+    except (memkind.MemkindError, OutOfMemory) as error:
         raise KindUnavailable(f"numpy_memory({kind!r}) works through memkind: {error}") from None
-    previous = set_handler(_capsule(kind))
+    previous = set_handler(_capsule(kind, handle))
     try:
         yield resolved
     finally:
@@ -69,11 +75,24 @@ def allocated_by_memkind(array: NDArray[Any]) -> bool:
     return (handler_name(array) or "").startswith(_NAME)
 
 
+def _kind_of_range(kind: Kind) -> int:
+    """The handle of a kind that memkind lacks, over as many addresses as there is memory."""
+    key = kind.policy, kind.nodes
+    if key not in _of_ranges:
+        block = reserve_range(kind)
+        _of_ranges[key] = memkind.new_kind(block.address, block.nbytes), block
+    return _of_ranges[key][0]
+
+
+_of_ranges: dict[tuple[Policy, Nodes], tuple[int, Block]] = {}
+"""Made once and never freed: arrays are in them."""
+
+
 @cache
-def _capsule(kind: str) -> Any:
+def _capsule(kind: str, handle: int) -> Any:
     """The hook for a kind, created once and never freed: arrays point to it."""
     addresses = (memkind.function_address(name) for name in memkind.NUMPY_FUNCTIONS)
-    allocator = _Allocator(memkind.kind_address(kind), *addresses)
+    allocator = _Allocator(handle, *addresses)
     handler = _Handler(f"{_NAME}{kind}".encode(), 1, allocator)
     _KEPT.append(handler)
     return capsule(ctypes.addressof(handler))

@@ -14,6 +14,10 @@ from hbmcomm.memory.topology import Cache, DaxDevice, Node, Tier
 from hbmcomm.quantities import MIB
 
 
+INTERLEAVE_WEIGHTS = "kernel/mm/mempolicy/weighted_interleave"
+"""Folder with a file nodeN for each node: its weight, 1 to 255."""
+
+
 class NodeMemory(NamedTuple):
     """Bytes of a node; `available` adds the page cache that the kernel reclaims on demand."""
 
@@ -47,7 +51,11 @@ def nodes(sysfs: Path) -> tuple[Node, ...]:
     """Every NUMA node; empty where the kernel has no NUMA support."""
     root = sysfs / "devices/system/node"
     numbers = _numbered(root, "node")
-    return tuple(_node(root / f"node{number}", number, numbers) for number in numbers)
+    weights = sysfs / INTERLEAVE_WEIGHTS
+    return tuple(
+        _node(root / f"node{number}", number, numbers, _text(weights / f"node{number}"))
+        for number in numbers
+    )
 
 
 def node_memory(sysfs: Path, number: int) -> NodeMemory:
@@ -98,7 +106,7 @@ def online_cpus(sysfs: Path) -> tuple[int, ...]:
     return parse_list(_text(sysfs / "devices/system/cpu/online") or "0")
 
 
-def _node(folder: Path, number: int, numbers: tuple[int, ...]) -> Node:
+def _node(folder: Path, number: int, numbers: tuple[int, ...], weight: str | None) -> Node:
     memory = parse_meminfo(_text(folder / "meminfo") or "")
     distances = [int(value) for value in (_text(folder / "distance") or "").split()]
     # access1 considers CPUs only; access0 any initiator, which may be a GPU.
@@ -117,6 +125,7 @@ def _node(folder: Path, number: int, numbers: tuple[int, ...]) -> Node:
         write_bandwidth=_scaled(access / "write_bandwidth", MIB),
         read_latency=_scaled(access / "read_latency", 1e-9),
         write_latency=_scaled(access / "write_latency", 1e-9),
+        interleave_weight=int(weight) if weight else None,
     )
 
 

@@ -30,6 +30,8 @@ class Node:
     read_latency: float | None = None
     write_latency: float | None = None
     is_hbm: bool = False
+    interleave_weight: int | None = None
+    """Pages that it gets in turn with `weighted_interleave`; None before Linux 6.9."""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ def machine(tmp_path):
         checks.ptrace_scope,
         checks.shared_memory,
         checks.huge_pages,
+        checks.interleave_weights,
         checks.numa_balancing,
         checks.governor,
         checks.turbo,
@@ -106,3 +107,27 @@ def test_the_mpi_is_the_one_that_mpi4py_loads():
 def test_an_engine_that_does_not_answer_is_not_an_error(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     assert checks.container_engine().name == "container engine"
+
+
+def test_the_weights_of_interleaving_are_shown_with_their_origin(machine):
+    folder = "sys/kernel/mm/mempolicy/weighted_interleave"
+    for node, cpus in enumerate(("0-1", "")):
+        root = machine(f"sys/devices/system/node/node{node}/cpulist", cpus)
+        meminfo = f"Node {node} MemTotal: 1024 kB"
+        machine(f"sys/devices/system/node/node{node}/meminfo", meminfo)
+        machine(f"sys/devices/system/node/node{node}/distance", "10 20")
+    machine("proc/cpuinfo", "processor : 0")
+    assert "needs Linux 6.9" in checks.interleave_weights(root).lack
+    machine(f"{folder}/node0", 3)
+    machine(f"{folder}/node1", 16)
+    finding = checks.interleave_weights(root)
+    assert (finding.value, finding.ok) == ("0: 3; 1: 16 (by an administrator, or 1)", True)
+    for name in ("auto", "__auto_type"):
+        machine(f"{folder}/{name}", "true")
+        assert checks.interleave_weights(root).value == "0: 3; 1: 16 (by the kernel from HMAT)"
+        machine(f"{folder}/{name}", "false")
+
+
+def test_a_named_folder_takes_the_place_of_memfd(monkeypatch):
+    monkeypatch.setenv("HBMCOMM_SHM", "/mnt/shared")
+    assert checks.nameless_memory().value == "not used: HBMCOMM_SHM=/mnt/shared"

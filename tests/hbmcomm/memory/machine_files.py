@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from hbmcomm.memory.sysfs import INTERLEAVE_WEIGHTS, parse_list
+
 
 def write_machine(described: dict[str, Any], root: Path) -> None:
     """The files of a description, in the places where Linux has them.
@@ -29,6 +31,9 @@ def write_machine(described: dict[str, Any], root: Path) -> None:
                         link(initiators / f"node{initiator}", node_root / f"node{initiator}")
                 else:
                     put(initiators / name, str(value))
+    for nodes, weight in described.get("weights", {}).items():  # of Linux 6.9 and newer
+        for node in parse_list(nodes):
+            put(root / "sys" / INTERLEAVE_WEIGHTS / f"node{node}", str(weight))
     for number, nodes in described.get("tiers", {}).items():
         tier = root / f"sys/devices/virtual/memory_tiering/memory_tier{number}"
         put(tier / "nodelist", nodes)

@@ -80,6 +80,32 @@ blocks.usable_nodes = lambda: (0, 1)
     assert "mbind, get_mempolicy and move_pages" in result.stdout
 
 
+WEIGHTED = """
+from dataclasses import replace
+from hbmcomm.memory import kinds, machine
+read = machine.topology
+def with_weights():
+    here = read()
+    return replace(here, nodes=tuple(replace(node, interleave_weight=1) for node in here.nodes))
+machine.topology = with_weights  # also where this kernel is older than 6.9
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("EINVAL", "weighted interleaving needs Linux 6.9 or newer: take interleave, or hbw"),
+        ("EPERM", "in a container add --cap-add SYS_NICE"),
+    ],
+)
+def test_refused_weights_name_the_kernel_or_the_capability(python, error: str, words: str) -> None:
+    program = WEIGHTED + "from hbmcomm.memory import blocks\nblocks.usable_nodes = lambda: (0, 1)\n"
+    tell = TELL.format(kind="weighted_interleave", nodes=None)
+    result = python(program + tell, refuse=("mbind",), as_error=error)
+    asked = "KindUnavailable weighted_interleave: binding memory to node 0 was refused"
+    assert result.stdout.startswith(asked) and words in result.stdout, result
+
+
 @pytest.mark.parametrize("pinned", [True, False])
 def test_what_was_had_of_a_block_that_ran_short_goes_back(python, pinned: bool) -> None:
     program = f"""

@@ -2,7 +2,10 @@
 
 import ctypes
 import errno
+import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +25,25 @@ def mapping() -> Iterator[int]:
 def test_the_kernel_confirms_the_policy_that_was_set(mapping: int, policy: str) -> None:
     kernel.bind(mapping, LENGTH, policy, (0,))
     assert kernel.policy_of(mapping) == (policy, (0,))
+
+
+def test_weighted_interleaving_is_confirmed_by_the_kernel_or_refused_before_6_9(
+    mapping: int,
+) -> None:
+    if kernel_release() < (6, 9):
+        with pytest.raises(OSError, match="mbind: Invalid argument"):
+            kernel.bind(mapping, LENGTH, "weighted_interleave", (0,))
+        return
+    kernel.bind(mapping, LENGTH, "weighted_interleave", (0,))
+    assert kernel.policy_of(mapping) == ("weighted_interleave", (0,))
+    maps = Path("/proc/self/numa_maps").read_text()
+    assert f"{mapping:x} weighted interleave:0" in maps
+    kernel.populate(mapping, LENGTH)
+    assert kernel.nodes_of(mapping, 8) == [0] * 8
+
+
+def kernel_release() -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
 
 
 def test_binding_to_a_node_that_is_not_there_is_refused(mapping: int) -> None:

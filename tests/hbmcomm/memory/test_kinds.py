@@ -27,6 +27,12 @@ KNL_0, KNL_3, EVERY_KNL = 0, 60, tuple(range(272))
         ("xeon_max_snc4_flat", (0,), "highest_bandwidth_local", (8,), "bind"),
         ("xeon_max_snc4_flat", (0,), "highest_bandwidth_local_preferred", (8,), "preferred"),
         ("xeon_max_snc4_flat", (0,), "lowest_latency_local", (0,), "bind"),
+        ("xeon_max_snc4_flat", (0,), "weighted_interleave", tuple(range(16)), "weighted_interleave"),
+        ("xeon_max_snc4_flat", (0,), "weighted_interleave_local", (0, 8), "weighted_interleave"),
+        ("xeon_max_snc4_flat", (70,), "weighted_interleave_local", (5, 13), "weighted_interleave"),
+        ("cxl", (40,), "weighted_interleave", (0, 1, 2), "weighted_interleave"),
+        ("cxl", (0,), "weighted_interleave_local", (0, 2), "weighted_interleave"),
+        ("cxl", (40,), "weighted_interleave_local", (1,), "weighted_interleave"),
         ("gh200", (71,), "hbw", (1,), "bind"),
         ("gh200", (71,), "regular", (0,), "bind"),
         ("cxl", (40,), "highest_bandwidth_local", (1,), "bind"),
@@ -64,6 +70,9 @@ def test_nodes_asked_for_may_be_far_and_are_bound_strictly(machine) -> None:
         (KNL, "hbw", {"allowed": (0, 4), "nodes": (4, 5)}, "hbw needs node 5, "),
         (KNL, "highest_bandwidth_local", {}, "no HMAT values"),
         ("laptop", "dax_kmem", {}, "daxctl reconfigure-device"),
+        ("cxl", "weighted_interleave_local", {"allowed": (0,)}, "needs node 2, .* only nodes 0 "),
+        (KNL, "weighted_interleave", {}, "no weights for node 0-7 .*need Linux 6.9 .*: take inter"),
+        (KNL, "weighted_interleave_local", {}, "no weights for node 0,4 "),
     ],
 )
 def test_a_kind_that_cannot_be_had_says_why(machine, name, kind, given, words) -> None:
@@ -77,6 +86,17 @@ def test_ordinary_memory_is_what_the_cpuset_leaves_of_it(machine) -> None:
     assert knl.kind("interleave", allowed=(0, 4)).nodes == (0, 4)
     with pytest.raises(KindUnavailable, match="none of the nodes 0-7"):
         knl.kind("regular", allowed=(4,))
+
+
+def test_weighted_memory_shows_its_weights(machine) -> None:
+    max_, cxl = machine("xeon_max_snc4_flat"), machine("cxl")
+    assert "is node 0,8 for a thread with CPUs of node 0, with the weights 3:16 of /sys/kernel" in (
+        max_.kind("weighted_interleave_local").evidence
+    )
+    assert "the weights 7:7:2 of" in cxl.kind("weighted_interleave").evidence
+    assert cxl.kind("weighted_interleave", allowed=(0, 2)).nodes == (0, 2)
+    assert [node.interleave_weight for node in cxl.topology.nodes] == [7, 7, 2]
+    assert machine("laptop").topology.nodes[0].interleave_weight is None
 
 
 def test_no_hbm_says_what_was_looked_at_and_how_to_emulate(machine) -> None:
@@ -125,3 +145,31 @@ def test_emulated_hbm_is_the_default_and_says_that_it_is_emulated(emulated_hbm) 
     resolved = hbmcomm.resolve("hbw")
     assert (resolved.nodes, resolved.strict, resolved.emulated) == ((0,), True, True)
     assert not hbmcomm.resolve("regular").emulated
+
+
+WEIGHTED = """
+import numpy as np
+import hbmcomm
+from hbmcomm.memory import kernel
+for kind in ("weighted_interleave", "weighted_interleave_local"):
+    made = {"own": hbmcomm.ones(500_000, kind=kind)}
+    with hbmcomm.numpy_memory(kind):
+        made["numpy"], made["small"] = np.ones(500_000), np.ones(3)
+    with hbmcomm.Communicator(kind=kind) as comm:
+        made["arena"] = comm.ones(500_000)
+    for array in made.values():
+        policy, nodes = kernel.policy_of(array.ctypes.data)
+        assert (policy, nodes) == ("weighted_interleave", hbmcomm.resolve(kind).nodes)
+        assert set(hbmcomm.placement(array)) <= set(nodes)
+        assert sum(hbmcomm.placement(array).values()) == array.nbytes
+    print(*map(hbmcomm.source, made.values()))
+"""
+
+
+def test_weighted_arrays_have_the_kernels_policy_wherever_they_are(python, needs_memkind) -> None:
+    if hbmcomm.topology().nodes[0].interleave_weight is None:
+        with pytest.raises(KindUnavailable, match="they need Linux 6.9 or newer"):
+            hbmcomm.resolve("weighted_interleave")
+        return
+    result = python(WEIGHTED)
+    assert result.stdout == 2 * "mmap memkind memkind arena\n", result.stderr
