@@ -14,7 +14,7 @@ from hbmcomm.memory.blocks import why_unbound
 from hbmcomm.memory.kinds import Kind, resolve, usable_nodes
 from hbmcomm.memory.pool import Pool, ffi, lib
 from hbmcomm.memory.segment import Segment
-
+from hbmcomm.memory.sysfs import format_list
 
 _LARGER_SHM = "enlarge it (docker: --shm-size)"
 _LARGER = "enlarge it (mount -o remount,size=BYTES)"
@@ -58,7 +58,8 @@ class LocalSegment(Pool):
             try:
                 segments.populate(self.address + start + offset, length, huge)
             except OSError as error:
-                more = ", or reserve more huge pages (sysctl vm.nr_hugepages)"
+                where = format_list(kind.nodes)
+                more = f", or reserve more huge pages on node {where} (nr_hugepages in its sysfs)"
                 raise OutOfMemory(
                     f"{kind.name}: {length:,} bytes of shared memory were refused ({error}); "
                     f"ask for less, or free arrays{more if self._reserved else ''}"

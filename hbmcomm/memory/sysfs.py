@@ -13,7 +13,6 @@ from typing import NamedTuple
 from hbmcomm.memory.topology import Cache, DaxDevice, Node, Tier
 from hbmcomm.quantities import MIB
 
-
 INTERLEAVE_WEIGHTS = "kernel/mm/mempolicy/weighted_interleave"
 """Folder with a file nodeN for each node: its weight, 1 to 255."""
 

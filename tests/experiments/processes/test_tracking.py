@@ -138,3 +138,17 @@ def test_one_file_alone_looks_for_processes() -> None:
         if scan.search(path.read_text(encoding="utf-8"))
     }
     assert looking == {"experiments/processes/tracking.py"}
+
+
+def test_files_in_a_folder_that_takes_the_place_of_dev_shm_count_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracking, "MAP_PATIENCE", 0.1)
+    before = tracking.segments()
+    monkeypatch.setenv("HBMCOMM_SHM", str(tmp_path))
+    left = tmp_path / "hbmcomm.0123456789abcdef"
+    left.write_bytes(bytes(8))
+    (tmp_path / "theirs").touch()
+    assert tracking.segments() - before >= {left}
+    tracking.remove_segments(tracking.segments() - {left})
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]

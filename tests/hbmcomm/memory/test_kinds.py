@@ -27,7 +27,13 @@ KNL_0, KNL_3, EVERY_KNL = 0, 60, tuple(range(272))
         ("xeon_max_snc4_flat", (0,), "highest_bandwidth_local", (8,), "bind"),
         ("xeon_max_snc4_flat", (0,), "highest_bandwidth_local_preferred", (8,), "preferred"),
         ("xeon_max_snc4_flat", (0,), "lowest_latency_local", (0,), "bind"),
-        ("xeon_max_snc4_flat", (0,), "weighted_interleave", tuple(range(16)), "weighted_interleave"),
+        (
+            "xeon_max_snc4_flat",
+            (0,),
+            "weighted_interleave",
+            tuple(range(16)),
+            "weighted_interleave",
+        ),
         ("xeon_max_snc4_flat", (0,), "weighted_interleave_local", (0, 8), "weighted_interleave"),
         ("xeon_max_snc4_flat", (70,), "weighted_interleave_local", (5, 13), "weighted_interleave"),
         ("cxl", (40,), "weighted_interleave", (0, 1, 2), "weighted_interleave"),
@@ -168,7 +174,7 @@ for kind in ("weighted_interleave", "weighted_interleave_local"):
 
 def test_weighted_arrays_have_the_kernels_policy_wherever_they_are(python, needs_memkind) -> None:
     if hbmcomm.topology().nodes[0].interleave_weight is None:
-        with pytest.raises(KindUnavailable, match="they need Linux 6.9 or newer"):
+        with pytest.raises(KindUnavailable, match=r"they need Linux 6\.9 or newer"):
             hbmcomm.resolve("weighted_interleave")
         return
     result = python(WEIGHTED)

