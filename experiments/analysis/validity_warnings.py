@@ -16,6 +16,7 @@ from experiments.analysis.statistics import CLAIM_BLOCKS, CONTAINER, FACTORS, le
 from experiments.baselines.launches import COUNTERPART
 from experiments.model.contender_names import CALLS, MPI_ITSELF
 from experiments.model.launch import LeftOut
+from experiments.model.mpi_settings import HBW_POLICY
 from experiments.model.quantities import counted
 from experiments.results import recorded
 from experiments.results.result import CellResult, Failure, Pool, Result
@@ -49,6 +50,7 @@ def cautions(
         *left_out(launches.values()),
         *_other_files(launches),
         *_elsewhere(launches),
+        *_policies(launches),
         *_moved(launches),
         *disturbed.sentences(launches),
         *_apart(cells),
@@ -182,6 +184,23 @@ def _elsewhere(launches: Launches) -> Iterator[str]:
         share = 100 * out.total() / sum(placed[kind][name] for name in out)
         places = counted(len(out), "launch", "es")
         yield f"{kind}: {share:.0f} % of its pages are outside its nodes in {places}"
+
+
+def _policies(launches: Launches) -> Iterator[str]:
+    """What became of the policy of memory that Intel MPI was asked for, as its ranks saw it."""
+    seen: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for launch in launches.values():
+        if policy := launch.launch.hbw_policy:
+            shown = launch.facts.datapath.get("memory_policy", "not found")
+            seen[launch.launch.arm, policy].add(shown)
+    for (arm, policy), found in sorted(seen.items()):
+        shown, asked = ", ".join(sorted(found)), f"{HBW_POLICY}={policy}"
+        if "not found" in found:
+            yield f"{arm}: whether Intel MPI took {asked} is not known: no policy was shown"
+        elif "default" in found:
+            yield f"{arm}: Intel MPI did not take {asked}: its ranks choose no nodes for memory"
+        else:
+            yield f"{arm}: Intel MPI took {asked}: its ranks have memory by {shown}"
 
 
 def _moved(launches: Launches) -> Iterator[str]:

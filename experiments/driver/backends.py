@@ -13,6 +13,7 @@ from typing import Any
 
 import docker
 
+import hbmcomm
 from experiments.cluster import jobs, sites
 from experiments.console.stages import Stages
 from experiments.driver.campaign_file import Request
@@ -24,6 +25,7 @@ from experiments.model.environment import BARE_HOST, EnvironmentId
 from experiments.model.errors import ExperimentsError, Missing
 from experiments.model.experiment import Experiment, Launches
 from experiments.model.launch import EXTERNAL_MPI
+from experiments.model.mpi_settings import HBW_POLICY, HBW_POLICY_MPI
 from experiments.provision import (
     engine,
     image,
@@ -50,7 +52,7 @@ class Backends:
         files: {MPI: what ranks on the host map code from}; each launch of the reference has copies.
         own_files: {MPI: why the reference runs from the files themselves}.
         copied: {MPI: why its image is unpacked for these arms, and not mounted}.
-        missing: {name of an environment or MPI: why it is left out}.
+        missing: {name of an environment, an MPI or HBW_POLICY: why it is left out}.
         hosts: the emulated hosts, which are up until the campaign ends.
     """
 
@@ -81,6 +83,7 @@ class Backends:
             environments=left(asked.environments) or (BARE_HOST,),
             mpis=left(asked.mpis),
             tuned=left(asked.tuned),
+            hbw_policies=() if HBW_POLICY in self.missing else asked.hbw_policies,
             external=tuple(
                 name for name in asked.external if EXTERNAL_MPI.get(name) not in self.missing
             ),
@@ -125,7 +128,23 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
                 if not request.optional:
                     raise
                 found.missing[str(environment)] = f"left out, {lack}"
+        if reason := _no_hbm_for_policies(experiment):
+            found.missing[HBW_POLICY] = f"left out, {reason}"
         yield found
+
+
+def _no_hbm_for_policies(experiment: Experiment) -> str:
+    """Why Intel MPI's policies of memory cannot be arms here; "" where they can, or none is asked.
+
+    Intel MPI looks for HBM itself and ignores the variable without it; what memkind is told of
+    emulated HBM it does not read.
+    """
+    asked = experiment.launches
+    on_host = HBW_POLICY_MPI in asked.mpis and BARE_HOST in asked.environments
+    if not (asked.hbw_policies and on_host):
+        return ""
+    hbm = hbmcomm.topology().hbm
+    return "" if hbm.nodes and not hbm.emulated else f"Intel MPI ignores it without HBM: {hbm.rule}"
 
 
 def _find_files(found: Backends, flavour: str, request: Request, stages: Stages) -> None:
@@ -153,6 +172,8 @@ def lacking(experiment: Experiment, base: str) -> dict[str, str]:
                 podman.refuse(podman.is_rootless(), asked.profiles, asked.layouts)
         except ExperimentsError as lack:
             found[str(environment)] = str(lack)
+    if reason := _no_hbm_for_policies(experiment):
+        found[HBW_POLICY] = reason
     return found
 
 

@@ -58,5 +58,6 @@ class Host:
         program = (str(self.prefix / "bin/python"), "-P", "-m", module, str(folder), *more)
         argv, environment = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
         own = mpi_settings.variables(launch.mpi, launch.setting)
+        own |= mpi_settings.hbw_policy(launch.hbw_policy)
         words = program if self.starter else tuple(argv)
         return Process(words, environment | dict(self.variables) | own)

@@ -72,6 +72,7 @@ def probe(comm: MPI.Intracomm) -> dict[str, object]:
         "cpus_allowed": kernel.get("Cpus_allowed_list", "not found"),
         "mems_allowed": kernel.get("Mems_allowed_list", "not found"),
         "shm_bytes": shm_bytes(),
+        "memory_policy": facts.memory_policy(),
         "memlock_bytes": "unlimited" if memlock == resource.RLIM_INFINITY else str(memlock),
         "namespaces": facts.namespaces(),
     }

@@ -197,6 +197,18 @@ def siblings(cpu: int, cpus: Path = CPU) -> set[int]:
     return {cpu} if text == NOT_FOUND else parse_list(text)
 
 
+UNCHOSEN = {"default", "local"}
+"""Policies of memory without a choice of nodes, as the kernel prints them."""
+
+
+def memory_policy(maps: Path = Path("/proc/self/numa_maps")) -> str:
+    """The policies that choose nodes for memory of this process: "bind:8", "default" for none."""
+    if (text := read(maps)) == NOT_FOUND:
+        return text
+    chosen = {line.split()[1] for line in text.splitlines()} - UNCHOSEN
+    return ", ".join(sorted(chosen)) or "default"
+
+
 KEPT = ("id", "total_bytes", "read_bandwidth", "is_hbm")
 
 

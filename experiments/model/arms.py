@@ -7,6 +7,7 @@ from itertools import product
 from experiments.model.contender_names import (
     IN_PLACE,
     LACKING,
+    MPI_ITSELF,
     NONBLOCKING,
     OBJECTS,
     PICKLE,
@@ -23,7 +24,12 @@ from experiments.model.environment import (
 )
 from experiments.model.experiment import MPIS_ARE_ARMS, Launches
 from experiments.model.launch import EXTERNAL_MPI, HARNESS, Cell, Launch
-from experiments.model.mpi_settings import DEFAULT, runs_nonblocking, settings
+from experiments.model.mpi_settings import (
+    DEFAULT,
+    HBW_POLICY_MPI,
+    runs_nonblocking,
+    settings,
+)
 
 HOST = "host"
 """The name of the reference arm: the host, or the nodes of an allocation, without a container."""
@@ -44,6 +50,7 @@ class Arm:
         name: unique within a block, in figures and files; named() alone parses it.
         profile, layout: "" where there is no container.
         mpi, setting: where MPIs are the arms; else "".
+        hbw_policy: that Intel MPI is asked for; "" for none.
     """
 
     name: str
@@ -53,6 +60,7 @@ class Arm:
     program: str = HARNESS
     mpi: str = ""
     setting: str = ""
+    hbw_policy: str = ""
 
     def measures(self, cell: Cell) -> bool:
         """Whether a cell of its block is one of its own.
@@ -65,6 +73,8 @@ class Arm:
         takes_objects = cell.transport in (PICKLE, OBJECTS)
         if cell.form == IN_PLACE and (cell.operation != "allreduce" or takes_objects):
             return False
+        if self.hbw_policy:  # changes nothing of other transports
+            return cell.transport in (MPI_ITSELF, PICKLE)
         torch_has = cell.form in (PLAIN, IN_PLACE)
         if not self.setting:
             return torch_has or cell.transport not in TORCH_GROUPS
@@ -110,12 +120,20 @@ def arms(asked: Launches, mpi: str) -> list[Arm]:
             for program in asked.external
             if EXTERNAL_MPI.get(program, mpi) == mpi
         ]
+        policies = asked.hbw_policies if mpi == HBW_POLICY_MPI else ()
+        found += [
+            Arm(f"{HOST}-{policy.replace('_', '-')}", BARE_HOST, hbw_policy=policy)
+            for policy in policies
+        ]
     return found
 
 
 @cache
 def named(name: str) -> Arm:
-    """The arm of a name that arms() made, but for its program; any other runs on the bare host."""
+    """The arm of a name that arms() made, but for its program and policy of memory.
+
+    Any other runs on the bare host.
+    """
     for profile, layout in product(PROFILES, LAYOUTS):
         environment = name.removesuffix(f"-{profile}-{layout}")
         if environment != name:

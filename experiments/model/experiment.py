@@ -52,6 +52,7 @@ from experiments.model.launch import (
     TRANSPORTS,
     Measurement,
 )
+from experiments.model.mpi_settings import HBW_POLICIES
 from experiments.model.quantities import parse_size, parse_sizes
 from experiments.model.trials import Trial
 from experiments.model.validation import (
@@ -84,7 +85,10 @@ MOST_BLOCKS = 10_000
 MOST_LEVELS = 1000  # sizes, or numbers of ranks
 HOSTS_EXAMPLE = "hosts:4x100mbit"
 ENVIRONMENT = "^[A-Za-z0-9][A-Za-z0-9._:-]*$"
-ADDED = {"buffers", "forms", "thresholds", "trials", "arms", "tuned", "nodes", "launcher"}
+ADDED = {
+    *("buffers", "forms", "thresholds", "trials", "arms", "tuned", "nodes", "launcher"),
+    "hbw_policies",
+}
 """Fields that the first campaigns of today's format lack."""
 
 
@@ -242,6 +246,9 @@ class Launches:
     external: Annotated[AnyNames, among(*EXTERNAL)] = ()
     """Programs that take part as a reference: `IMB`, in C; `threads`, `multiprocessing`: Python
     without an MPI"""
+    hbw_policies: Annotated[AnyNames, among(*HBW_POLICIES)] = ()
+    """Values of Intel MPI's I_MPI_HBW_POLICY that are an arm on the host each, where the machine
+    has HBM: `hbw_bind`, `hbw_preferred`, `hbw_interleave`"""
     ranks: Annotated[
         tuple[Annotated[int, whole(1, 2**20)], ...],
         Field(min_length=1, max_length=MOST_LEVELS, title="a list of whole numbers from 1 up"),

@@ -108,6 +108,7 @@ class Launch:
         beside: of the reference arm's launches in a block of pairs, but for its first: the arm
             that it takes turns with.
         setting: of its MPI, as experiments.model.mpi_settings names it; "" where MPIs are no arms.
+        hbw_policy: that Intel MPI is asked for, one of mpi_settings.HBW_POLICIES; "" for none.
         without: what it leaves out of its cells.
         seed: of its campaign; the order of its turns comes from it.
     """
@@ -127,6 +128,7 @@ class Launch:
     cells: tuple[Cell, ...]
     beside: str = ""
     setting: str = ""
+    hbw_policy: str = ""
     without: tuple[LeftOut, ...] = ()
     seed: int = 0
 

@@ -79,6 +79,22 @@ _TABLE: Mapping[str, Mapping[str, Mapping[str, str]]] = {
 }
 
 
+HBW_POLICY = "I_MPI_HBW_POLICY"
+HBW_POLICY_MPI = "impi"
+"""The MPI that reads it."""
+HBW_POLICIES = ("hbw_bind", "hbw_preferred", "hbw_interleave")
+"""Where Intel MPI puts memory on a machine with HBM. Its hbw_interleave alternates between HBM and
+DRAM, unlike memkind's, which alternates between nodes of HBM."""
+
+
+def hbw_policy(policy: str) -> dict[str, str]:
+    """The variables for one of HBW_POLICIES; none for "".
+
+    The same one for the memory of the program, of the MPI itself and of its windows.
+    """
+    return {HBW_POLICY: ",".join([policy] * 3)} if policy else {}
+
+
 def settings(flavour: str, tuned: bool) -> tuple[str, ...]:
     """Names of the settings in which an MPI takes part; the default one comes first.
 

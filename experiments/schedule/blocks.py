@@ -88,6 +88,7 @@ def _launches(
             measurement=measurement,
             cells=cells[arm],
             setting=arm.setting,
+            hbw_policy=arm.hbw_policy,
         )
         for arm in order
     ]

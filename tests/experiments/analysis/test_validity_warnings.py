@@ -1,5 +1,6 @@
 """Each warning has its numbers; a campaign without fault has none."""
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -184,3 +185,19 @@ def test_blocks_of_pairs_are_reported_and_their_extra_launches_are_none_that_wer
     assert shown.startswith("in 1 of 1 blocks not all arms took turns at once")
     del found["1"]
     assert cautions(HEADER, found, cells(), {})[0].startswith("1 of 2 planned launches")
+
+
+@pytest.mark.parametrize(
+    ("datapath", "words"),
+    [
+        ({"memory_policy": "bind:8"}, "took I_MPI_HBW_POLICY=hbw_bind: its ranks have memory by b"),
+        ({"memory_policy": "default"}, "did not take I_MPI_HBW_POLICY=hbw_bind: its ranks choose"),
+        ({"memory_policy": "not found"}, "whether Intel MPI took .* is not known"),
+        ({}, "whether Intel MPI took .* is not known"),
+    ],
+)
+def test_what_became_of_intel_mpis_policy_is_reported(datapath: dict[str, str], words: str) -> None:
+    asked = {"launch": {"hbw_policy": "hbw_bind", "arm": "host-hbw-bind"}}
+    facts = {"environment": {"hashes": {"numpy": "aaaa"}, "datapath": datapath}}
+    (warning,) = cautions(HEADER, launches(**asked, **facts), cells(), {})
+    assert re.search(f"host-hbw-bind: .*{words}", warning)

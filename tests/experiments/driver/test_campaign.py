@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+import hbmcomm
 from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.driver import backends, campaign, inventory, same_machine, watchdog
@@ -210,3 +211,23 @@ def test_nor_by_another_emulator_or_from_another_disk(
         return
     with pytest.raises(ResultsError, match=rf"plain is not as it was .*{shown}.*another --out"):
         campaign.resume(out, Stages())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "emulated", "left"), [((), False, ()), ((0,), True, ()), ((1,), False, ("hbw_bind",))]
+)
+def test_policies_of_intel_mpi_are_arms_only_where_it_has_hbm(
+    nodes: tuple[int, ...], emulated: bool, left: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = hbmcomm.topology()
+    finding = replace(here.hbm, nodes=nodes, rule="the rule", emulated=emulated)
+    monkeypatch.setattr(hbmcomm, "topology", lambda: replace(here, hbm=finding))
+    plain = spec.load("memory")
+    policies = replace(plain.launches, mpis=("impi",), hbw_policies=("hbw_bind",))
+    asked = replace(plain, launches=policies)
+    lacks = backends.lacking(asked, "")
+    why = {} if left else {"I_MPI_HBW_POLICY": "Intel MPI ignores it without HBM: the rule"}
+    assert lacks == why
+    found = backends.Backends(missing=lacks)
+    assert found.without_missing(asked).launches.hbw_policies == left
+    assert not backends.lacking(plain, "")  # with Open MPI there are no such arms

@@ -271,3 +271,14 @@ def test_shared_memory_grows_with_the_ranks() -> None:
 
 def test_a_shell_line_is_quoted() -> None:
     assert Process(("echo", "two words"), {"A": "b c"}).shell() == "env 'A=b c' echo 'two words'"
+
+
+def test_intel_mpi_is_asked_for_a_policy_of_memory_by_its_variable() -> None:
+    launch = replace(LAUNCH, mpi="impi")
+    asked = replace(launch, hbw_policy="hbw_bind")
+    host = Host("impi", PREFIX, 2, EMULATED)
+    before, after = (host.command(each, FOLDER).environment for each in (launch, asked))
+    assert dict(after.items() - before.items()) == {
+        "I_MPI_HBW_POLICY": "hbw_bind,hbw_bind,hbw_bind"
+    }
+    assert before.items() <= after.items()

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.environments.mpiexec import across, outside_jobs
+import hbmcomm
+from experiments.environments.mpiexec import across, asking, outside_jobs
 from experiments.model.environment import MPIS
+from experiments.model.mpi_settings import HBW_POLICIES, hbw_policy
 from tests.starting import Start
 
 PREFIX = Path("/opt/venv")
@@ -64,3 +66,36 @@ def test_two_ranks_start_inside_a_batch_systems_single_task(
         "import sys; from mpi4py import MPI; sys.stdout.write(f'of {MPI.COMM_WORLD.size}\\n')"
     )
     assert mpirun(program, 2, mpi=flavour).output.count("of 2") == 2
+
+
+POLICY = """
+import sys
+from mpi4py import MPI
+from experiments.machine import facts
+sys.stdout.write(f"policy: {facts.memory_policy()}\\n")
+"""
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("policy", HBW_POLICIES)
+def test_intel_mpi_takes_its_policy_of_memory_or_ignores_it_without_hbm(
+    mpirun: Start, tmp_path: Path, policy: str
+) -> None:
+    """It names the policy either way; its launcher prints -1 for the node where it has none."""
+    program = tmp_path / "policy.py"
+    program.write_text(POLICY)
+    env = {**hbw_policy(policy), **asking("impi")}
+    seen = mpirun(program, 2, mpi="impi", env=env).output
+    assert f"I_MPI_HBW_POLICY={policy},{policy},{policy}" in seen
+    assert seen.count("policy: ") == 2
+    if not any(node.total_bytes and not node.cpus for node in hbmcomm.topology().nodes):
+        assert "I_MPI_RETURN_WIN_MEM_NUMA=-1" in seen
+        assert seen.count("policy: default\n") == 2
+
+
+@pytest.mark.ranks
+def test_intel_mpi_refuses_a_policy_that_it_does_not_know(mpirun: Start, tmp_path: Path) -> None:
+    program = tmp_path / "policy.py"
+    program.write_text(POLICY)
+    seen = mpirun(program, 2, mpi="impi", env={"I_MPI_HBW_POLICY": "fast"}, code=None)
+    assert seen.code and "Unknown memory policy" in seen.output

@@ -13,6 +13,7 @@ from experiments.model.environment import (
     EnvironmentId,
     machine_names,
 )
+from experiments.model.launch import TRANSPORTS, Cell
 from tests.benches import ask
 
 PODMAN = EnvironmentId("podman")
@@ -38,6 +39,27 @@ def test_the_name_of_an_arm_gives_it_back() -> None:
         arm.name for arm in found
     }
     assert [replace(named(arm.name), program=arm.program) for arm in found] == found
+
+
+def test_policies_of_memory_are_arms_of_intel_mpi_on_the_host() -> None:
+    asked = replace(
+        ask(2).launches,
+        arms="environments",
+        mpis=("openmpi", "impi"),
+        hbw_policies=("hbw_bind", "hbw_preferred"),
+    )
+    assert [arm.name for arm in arms(asked, "openmpi")] == ["host"]
+    found = {arm.name: arm for arm in arms(asked, "impi")}
+    assert list(found) == ["host", "host-hbw-bind", "host-hbw-preferred"]
+    arm = found["host-hbw-bind"]
+    assert (arm.hbw_policy, arm.environment, named(arm.name).hbw_policy) == (
+        "hbw_bind",
+        BARE_HOST,
+        "",
+    )
+    cell = Cell("bcast", "mpi", "hbw", "local", 1024)
+    taken = [name for name in TRANSPORTS if arm.measures(replace(cell, transport=name))]
+    assert taken == ["mpi", "pickle"]
 
 
 def test_no_name_that_arms_have_not_is_a_container() -> None:
