@@ -168,3 +168,14 @@ def test_only_the_firmware_of_our_own_machines_says_emulated(
     for name, text in firmware.items():
         (tmp_path / name).write_text(f"{text}\n")
     assert facts.emulated(tmp_path) == shown
+
+
+def test_policies_that_choose_nodes_are_read_off_the_kernels_list(
+    tmp_path: Path,
+) -> None:
+    maps = tmp_path / "numa_maps"
+    assert facts.memory_policy(maps) == "not found"
+    maps.write_text("55a0 default heap anon=4 N0=4\n7f00 local file=/dev/shm/x N0=1\n")
+    assert facts.memory_policy(maps) == "default"
+    maps.write_text("55a0 prefer:8 heap anon=4 N8=4\n7f00 bind:8-9 file=/dev/shm/x N8=1\n")
+    assert facts.memory_policy(maps) == "bind:8-9, prefer:8"
