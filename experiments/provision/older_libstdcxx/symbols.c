@@ -20,6 +20,16 @@ void make_stream_in_mode(void *stream, int mode) EXPORTED(STREAM "ESt13_Ios_Open
 void make_stream(void *stream) DEFINED(STREAM "Ev");
 void make_stream(void *stream) { make_stream_in_mode(stream, 1 << 4); }
 
+/* std::stringbuf::str() &&, by str() const: a copy in the place of a move. A std::string may point into
+   itself, so the result must be made where the caller wants it: the call is a jump. */
+#define BUFFER "St7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv"
+struct string {
+    void *words[4];
+};
+struct string copied_text(const void *buffer) EXPORTED("_ZNK" BUFFER);
+struct string text(const void *buffer) DEFINED("_ZNO" BUFFER);
+struct string text(const void *buffer) { __attribute__((musttail)) return copied_text(buffer); }
+
 /* std::condition_variable::wait(std::unique_lock<std::mutex> &); both hold those of pthread alone */
 struct unique_lock {
     pthread_mutex_t *mutex;
