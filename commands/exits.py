@@ -70,7 +70,8 @@ def reports_errors(body: Callable[..., None]) -> Callable[..., None]:
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
                 raise
-            path = f" ({error.filename})" if error.filename else ""
+            name = error.filename2 or error.filename  # of a copy, that it is written to
+            path = f" ({name})" if name else ""
             message = f"{body.__name__}: {error.strerror}{path}; {advice}"
             raise Exit(printable(message), code=MISTAKE) from None
 

@@ -4,6 +4,7 @@ Each environment runs the program once by itself, which shows whether it runs th
 of it can be timed. Then come blocks: one run in each environment, all alive, one at work at a time.
 """
 
+import calendar
 import contextlib
 import hashlib
 import os
@@ -28,7 +29,7 @@ from experiments.model.arms import HOST
 from experiments.model.errors import ExperimentsError
 from experiments.model.program import LINE, ProgramArm, ProgramRequest, Timed
 from experiments.model.quantities import bytes_text
-from experiments.processes import ownership
+from experiments.processes import executables, ownership, scratch
 from experiments.processes.files import last_lines
 from experiments.provision import image, reference_files
 from experiments.results import program_runs, store
@@ -45,6 +46,7 @@ SLICE, SHORTEST, SLICES = 0.1, 0.02, 30
 """Seconds of a slice; of a short program's; and how many a program has at least, if it can."""
 MOST_MAPPED = 2 * 2**30  # bytes of files that the host maps code from, and each run copies
 TRUSTED = 2  # runs that an environment may lose in slices before these are taken to be the reason
+CLOCK = "%Y-%m-%dT%H:%M:%SZ"  # in UTC
 FIRST = "first"  # in the name of a first run's log
 LAST_LINES = 12  # of a log, in a message
 MOST_LOG = 16 * 2**20  # bytes at a log's end that are searched for the program's own figure
@@ -64,9 +66,9 @@ def run(request: ProgramRequest, out: Path, stages: Stages, seed: int | None = N
         SLICE,
         machine=facts.machine(),
         git=image.revision(),
-        began=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        began=time.strftime(CLOCK, time.gmtime()),
         command=tuple(printable(word) for word in sys.argv),
-        folder="" if request.workdir else _here(),
+        folder="" if Path(request.workdir).is_absolute() else _here(),
     )
     return _in_place(header, out, stages, begun=False)
 
@@ -79,7 +81,8 @@ def resume(out: Path, stages: Stages) -> list[str]:
         stages.say(f"the campaign in {out} is complete; read it: ./inv report --results {out}")
         return []
     begun_in = stored.header.folder
-    if begun_in and begun_in != _here() and HOST in stored.header.request.environments:
+    needed = HOST in stored.header.request.environments or stored.header.request.workdir
+    if begun_in and begun_in != _here() and needed:
         raise ExperimentsError(
             f"the campaign in {out} runs a program in copies of the folder where it began, and "
             f"{Path.cwd()} is another one: go there, and give --out {out.resolve()}"
@@ -92,11 +95,13 @@ def _in_place(header: ProgramHeader, out: Path, stages: Stages, begun: bool) -> 
     with (
         watchdog.watching(out, stages.say) as lock,
         program_place.ready(header.request, label, out, lock, stages) as place,
+        executables.adopting_orphans(),
     ):
         rehearsal = Rehearsal(place, stages)
         if begun:
             _refuse_other_image(place, header, out)
             rehearsal.run_reference()
+            _say_changes(place, header, stages)
         else:
             header = rehearsal.run(header)
             program_runs.write_header(out, header)
@@ -115,11 +120,37 @@ def _here() -> str:
 
 def _refuse_other_image(place: Place, header: ProgramHeader, out: Path) -> None:
     """Refuse to go on with an image that was made anew under the same name."""
-    held = min((image.id for image in place.images.values()), default="")
+    held = _image_ids(place)
     if header.image_id and held != header.image_id:
         raise ExperimentsError(
             f"the image {header.request.image} has changed since the campaign in {out} began "
             f"({header.image_id} then, {held} now): measure again into another --out"
+        )
+
+
+def _image_ids(place: Place) -> str:
+    """The image's id; more than one where engines have different images of its name."""
+    return " ".join(sorted({image.id for image in place.images.values()}))
+
+
+def _say_changes(place: Place, header: ProgramHeader, stages: Stages) -> None:
+    """Say which files of the program are newer than the campaign: its blocks may differ."""
+    began = calendar.timegm(time.strptime(header.began, CLOCK)) + 1  # it has no fractions
+    files, out = list(place.copied), place.out.resolve()
+    source = program_place.source(place.request)
+    for folder, below, names in os.walk(source) if source else ():
+        below[:] = [name for name in below if Path(folder, name).resolve() != out]
+        files += [Path(folder, name) for name in names]
+    changed = []
+    for file in files:
+        with contextlib.suppress(OSError):
+            if file.lstat().st_ctime > began:
+                changed.append(file)
+    if changed:
+        more = f" and {len(changed) - 1} more" if changed[1:] else ""
+        stages.say(
+            f"{changed[0]}{more} changed since the campaign began: if that changes what the "
+            "program does, earlier blocks are of another one; then measure again into another --out"
         )
 
 
@@ -143,7 +174,7 @@ class Rehearsal:
         try:
             if sum(path.stat().st_size for path in mapped) > MOST_MAPPED:
                 raise reference_files.NotCopied("it maps more than 2 GiB of files")
-            reference_files.try_copies(mapped, self._place.out, ("true",))
+            reference_files.try_copies(mapped, scratch.SHORT, ("true",))
         except reference_files.NotCopied as reason:
             self._stages.say(f"all runs on the host share its files, because {reason}")
             return habitat, str(reason)
@@ -182,7 +213,7 @@ class Rehearsal:
         return replace(
             header,
             slice=max(SHORTEST, min(SLICE, shortest / SLICES)),
-            image_id=min((held.id for held in self._place.images.values()), default=""),
+            image_id=_image_ids(self._place),
             habitats=tuple(habitats),
             missing=missing,
             copied=uncopied,
@@ -232,7 +263,12 @@ class Rehearsal:
                 _cut_off(first)
             else:
                 hint = _hint(first) if request.ranks or first.gate.ranks else ""
-                _check(first.finish(END_PATIENCE), hint)
+                code = first.finish(END_PATIENCE)
+                program_place.refuse_full(self._place)
+                if arm == self._arms[0]:
+                    self._place.finalizes = not first.unfinished
+                _check(self._place, first, code, hint)
+                self._say_outlived(arm, first)
             ranks, allows = len(first.gate.ranks), first.gate.facts
             if first.gate.is_repeated:
                 self._stages.say(f"{arm.name} runs several MPI programs, which are timed as one")
@@ -243,6 +279,14 @@ class Rehearsal:
             *(arm.name, timed, seconds, ranks, allows, quota, libraries, large, variables, peak)
         )
         return habitat, tuple(path for path in map(Path, mapped) if path.is_file())
+
+    def _say_outlived(self, arm: ProgramArm, first: Run) -> None:
+        if first.outlived:
+            self._stages.say(
+                f"in {arm.name} {', '.join(first.outlived)} outlived the program's first process, "
+                "and is ended with it in each run: if that does its work, have it stay in the "
+                "foreground"
+            )
 
 
 class Blocks:
@@ -388,16 +432,18 @@ class Blocks:
     ) -> None:
         """Let a run end, and keep what it showed."""
         counts, log, written = run.counts(), _log(self._place, arm, str(number)), sys.maxsize
-        if self._header.request.seconds and not run.is_over:
-            size = log.stat().st_size
-            if not _cut_off(run):  # what it printed while it was asked to end is not of the window
-                written = size
-        else:
-            try:
-                _check(run.finish(END_PATIENCE))
-            except RunLost as loss:
-                lost[arm.name] = _reason(self._place, arm, str(number), loss)
-                return
+        try:
+            if self._header.request.seconds and not run.is_over:
+                size = log.stat().st_size
+                if not _cut_off(run):  # what it printed while it was asked to end is not of it
+                    written = size
+            else:
+                _check(self._place, run, run.finish(END_PATIENCE))
+        except RunLost as loss:
+            lost[arm.name] = _reason(self._place, arm, str(number), loss)
+        program_place.refuse_full(self._place)
+        if arm.name in lost:
+            return
         metric = _metric(self._header.request.metric, log, written)
         results[arm.name] = ArmRun(
             *(arm.name, run.seconds, run.slices, run.started, run.readied, metric, counts),
@@ -449,16 +495,22 @@ def _endless(seconds: float) -> RunLost:
     return RunLost(f"worked for {seconds:.0f} s without an end, unlike the first run there")
 
 
-def _check(code: int | None, hint: str = "") -> None:
+def _check(place: Place, run: Run, code: int | None, hint: str = "") -> None:
     """Refuse a run that did not end well.
 
     Args:
+        code: of its end.
         hint: why that may be.
     """
     if code is None:
         raise RunLost(f"did not end within {END_PATIENCE:.0f} s of MPI_Finalize")
     if code:
         raise RunLost(f"ended with exit code {code}{hint}")
+    if run.unfinished and place.finalizes:
+        raise RunLost(
+            f"rank {min(run.unfinished)} ended without MPI_Finalize, unlike in the first run, and "
+            "the exit code, which is 0, does not show it"
+        )
 
 
 def _reason(place: Place, arm: ProgramArm, when: str, loss: RunLost) -> str:

@@ -22,13 +22,13 @@ from experiments.environments.program import Surroundings, UserImage
 from experiments.jobs import containers
 from experiments.jobs.execute import running
 from experiments.jobs.gate import Gate
-from experiments.jobs.slices import Run
+from experiments.jobs.slices import Run, RunLost
 from experiments.model.arms import HOST, USERLAND
 from experiments.model.checkout import BUILD
 from experiments.model.environment import ENGINES
 from experiments.model.errors import ExperimentsError, Missing
 from experiments.model.program import ProgramArm, ProgramRequest
-from experiments.processes import scratch
+from experiments.processes import executables, scratch
 from experiments.processes.folder_lock import FolderLock
 from experiments.provision import (
     engine,
@@ -40,11 +40,13 @@ from experiments.provision import (
     seccomp,
 )
 from experiments.provision.image import Image
+from experiments.results import store
 
 START_PATIENCE = 120.0  # seconds until an environment executes the program
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What an engine gives the containers of an image that names none."""
 MOST_COPIED = 2 * 2**30  # bytes of a folder to work in
+LEAST_ROOM = 2**16  # bytes of a file system that is not full
 
 
 @dataclass
@@ -56,6 +58,7 @@ class Place:
         clients: of the engines, by their names.
         images: the user's image as each engine has it.
         copied: the files that each run on the host has a copy of.
+        finalizes: whether all ranks of the program come to MPI_Finalize.
     """
 
     request: ProgramRequest
@@ -65,6 +68,7 @@ class Place:
     clients: dict[str, docker.DockerClient] = field(default_factory=dict)
     images: dict[str, UserImage] = field(default_factory=dict)
     copied: tuple[Path, ...] = ()
+    finalizes: bool = True
 
 
 def preview(request: ProgramRequest) -> list[str]:
@@ -208,18 +212,47 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
         user, _ = _owner(place, arm)
         with contextlib.ExitStack() as ends:
             gate = ends.enter_context(Gate(folder / commands.GATE_FOLDER, (user,)))
+            last = ends.enter_context(contextlib.ExitStack())
             if arm.in_container:
                 container = commands.container_name(around, folder)
                 ends.callback(_remove, place.clients[name], container)
             try:
-                poll = ends.enter_context(running(process, log, None))
+                # an engine's processes, such as conmon, are not the run's
+                with executables.adopting_orphans(not arm.in_container):
+                    poll = ends.enter_context(running(process, log, None))
+                    run = Run(gate, poll, adopted=not arm.in_container)
+                    last.callback(run.end)
+                    run.await_keeper(START_PATIENCE)
             except FileNotFoundError as error:
                 raise Missing(
                     f"{process.argv[0]} is not installed, by which {arm.name} is started"
                 ) from error
-            run = Run(gate, poll)
-            run.await_keeper(START_PATIENCE)
-            yield run
+            try:
+                yield run
+            except RunLost:
+                refuse_full(place)
+                raise
+
+
+def refuse_full(place: Place) -> None:
+    """Refuse to go on without room for results, or for what runs write.
+
+    A program may fail for that, or end as if it had not and leave out what it had no room for.
+
+    Raises:
+        ExperimentsError: naming the folder.
+    """
+    for folder in (place.out, scratch.SHORT):
+        state = os.statvfs(folder)
+        free = state.f_bfree if place.around.root else state.f_bavail
+        if free * state.f_frsize < LEAST_ROOM:
+            begun = (place.out / store.PROGRAM).exists()
+            again = f"go on: ./inv run --resume --out {place.out}" if begun else "begin again"
+            raise ExperimentsError(
+                f"the file system of {folder} is full, so a run there may have failed or lost what "
+                "it wrote; finished blocks are kept. Make room (df -h shows who has it), then "
+                f"{again}"
+            )
 
 
 def refuse_dead_engines(place: Place) -> None:
@@ -269,17 +302,17 @@ def _work(place: Place, arm: ProgramArm, folder: Path) -> Path | None:
     On the host that is the current folder, where none is given.
     """
     request = place.request
-    source = Path(request.workdir) if request.workdir else Path.cwd()
     if not request.workdir and arm.environment != HOST:
         return None
-    copy = folder / commands.WORK_FOLDER
+    copied, copy = request.workdir or ".", folder / commands.WORK_FOLDER
     try:
-        shutil.copytree(source, copy, symlinks=True, ignore_dangling_symlinks=True, ignore=_sockets)
-    except shutil.Error as error:
-        reasons = [reason for *_, reason in error.args[0]]
+        shutil.copytree(copied, copy, symlinks=True, ignore_dangling_symlinks=True, ignore=_sockets)
+    except OSError as error:
+        refuse_full(place)
+        reason = error.args[0][0][-1] if isinstance(error, shutil.Error) else error
         raise ExperimentsError(
-            f"{source} cannot be copied for a run to work in: {reasons[0]}; name a folder that "
-            "can be read with --workdir, or make room in /tmp"
+            f"{Path(copied).absolute()} cannot be copied for a run to work in: {reason}; name a "
+            "folder that can be read with --workdir"
         ) from error
     owner = _owner(place, arm)
     if place.around.root and arm.environment != HOST:
@@ -298,22 +331,27 @@ def _sockets(folder: str, names: list[str]) -> list[str]:
     ]
 
 
+def source(request: ProgramRequest) -> Path | None:
+    """The folder that runs work in copies of; None where each image has its own."""
+    if request.workdir:
+        return Path(request.workdir)
+    return Path.cwd() if HOST in request.environments else None
+
+
 def refuse_large(request: ProgramRequest) -> None:
     """Refuse a folder to work in that is too large to be copied for each run.
 
     Raises:
         ExperimentsError: with its size.
     """
-    if not request.workdir and HOST not in request.environments:
-        return  # each image has its own
-    source, total = Path(request.workdir or Path.cwd()), 0
-    for folder, _, names in os.walk(source):
+    copied, total = source(request), 0
+    for folder, _, names in os.walk(copied) if copied else ():
         for name in names:
             with contextlib.suppress(OSError):
                 total += Path(folder, name).lstat().st_size
         if total > MOST_COPIED:
             what = "--workdir" if request.workdir else "the current folder"
             raise ExperimentsError(
-                f"{what} {source} holds more than {MOST_COPIED // 2**30} GiB, and each run works "
+                f"{what} {copied} holds more than {MOST_COPIED // 2**30} GiB, and each run works "
                 "in a fresh copy of it: name a smaller folder with --workdir"
             )

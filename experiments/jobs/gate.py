@@ -74,6 +74,12 @@ class Rank(Announced):
         super().__init__(connection, pid)
         self.library, self._counters = library, counters
 
+    def is_at_finalize(self) -> bool:
+        """Whether the message that has come from it says so; else the rank has ended."""
+        with contextlib.suppress(OSError):
+            return bool(self.connection.recv(MESSAGE))
+        return False
+
     def set_stopped(self, nanoseconds: int) -> None:
         """Say for how long it has been stopped so far."""
         if self._counters >= 0:
@@ -176,7 +182,7 @@ class Gate(contextlib.ExitStack):
 
     @property
     def held(self) -> Sequence[Announced]:
-        """The processes that are stopped and continued: ranks, or the program without any."""
+        """The processes that wait to be let go: ranks, or the program without any."""
         return list(self.ranks.values()) or ([self.keeper] if self.keeper else [])
 
     @property

@@ -1,8 +1,10 @@
 """One run of a user's program that works only in its slices, while those of other arms are stopped.
 
 A slice begins with SIGCONT, or with the gate's answer, and ends when the kernel shows each of the
-run's processes stopped: without that, slices of two runs overlap. Ranks and what they started are
-stopped; a launcher, which only waits for them, is not.
+run's processes stopped: without that, slices of two runs overlap. All of a run is stopped but its
+launcher, which only waits for ranks. A process whose parent has ended, such as a daemon, has the
+driver as its parent then, or the first process of its container: it is stopped as well, and ended
+with its run.
 """
 
 import contextlib
@@ -10,16 +12,18 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from experiments.jobs.gate import Gate
 from experiments.model.errors import ExperimentsError
 from experiments.model.program import CallCount, Timed
+from experiments.processes import tracking
 
 POLL = 0.02  # seconds between two looks at a command that starts or ends
 PATIENCE = 300.0  # seconds until all ranks of a program have left MPI_Init, where one has
 STOP_PATIENCE = 10.0  # seconds until the kernel has stopped all processes of a run
+LEAVE_PATIENCE = 0.5  # seconds that processes may outlive their program, as one that still writes
 RESTING = "TtZXx"
 """States of a process that does not run, in the stat of proc(5)."""
 
@@ -47,17 +51,32 @@ class Run:
         timed: what of it is timed, known once it is ready.
         is_over: whether it has come to the end of that by itself.
         lines: nanoseconds that a cache line took between two CPUs and back, before each slice.
+        unfinished: ranks that ended without MPI_Finalize, known once it has ended.
+        outlived: names of processes that did not end with it, and were ended.
     """
 
-    def __init__(self, gate: Gate, poll: Poll) -> None:
-        self.gate, self._poll = gate, poll
+    def __init__(self, gate: Gate, poll: Poll, adopted: bool = False) -> None:
+        """A run whose command has been started.
+
+        Args:
+            adopted: whether this process is the next parent of what its processes leave, as
+                executables.adopting_orphans() makes it; a container has a process for that.
+        """
+        self.gate, self._poll, self._adopted = gate, poll, adopted
         self.seconds = self.started = self.readied = 0.0
         self.slices = 0
         self.timed = Timed.WHOLE
         self.is_over = False
         self.lines: list[int] = []
+        self.unfinished: set[int] = set()
+        self.outlived: list[str] = []
         self._stopped_since, self._stopped = 0, 0  # nanoseconds
-        self._begun = False
+        self._begun = self._at_work = False
+        self._launchers: set[int] = set()
+        self._before = set(_children(os.getpid()))
+        """Children of this process as the run began to work: others come from the run."""
+        self._orphans: dict[int, str] = {}
+        """Those that came, by their PIDs: identities, "" of one that had ended."""
 
     def await_keeper(self, patience: float) -> None:
         """Until its keeper has come.
@@ -73,6 +92,7 @@ class Run:
             if time.monotonic() - began > patience:
                 raise RunLost(f"did not begin within {patience:.0f} s")
         self.started = time.monotonic() - began
+        self._launchers = _ancestors(self.gate.keeper.pid)
 
     def make_ready(self, timed: Timed, patience: float, stopped: bool = True) -> None:
         """Let it work until all its ranks have left MPI_Init, and hold it there.
@@ -109,6 +129,8 @@ class Run:
             RunLost: it cannot be executed, or ranks do not come in time.
         """
         assert self.gate.keeper
+        self._at_work = True
+        self._before = set(_children(os.getpid()))
         began, first_came = time.monotonic(), None
         self.gate.keeper.let_go()
         while not self.gate.is_complete:
@@ -132,6 +154,8 @@ class Run:
                 return False
         self.readied = time.monotonic() - began
         self.timed = Timed.RANKS
+        for rank in self.gate.ranks.values():
+            self._launchers |= _ancestors(rank.pid)
         return True
 
     def work(self, seconds: float | None, stop: bool = True) -> bool:
@@ -155,7 +179,7 @@ class Run:
         return self.is_over
 
     def finish(self, patience: float) -> int | None:
-        """Let it do what is not timed, and end.
+        """Let it do what is not timed, and end; what outlives it is ended as well.
 
         Returns:
             Its exit code; None where it does not end within so many seconds.
@@ -163,14 +187,23 @@ class Run:
         if self._stopped_since:
             self._continue()
         deadline = time.monotonic() + patience
-        answered: set[int] = set()
+        self.unfinished, answered = set(self.gate.ranks), set[int]()
         while (code := self._poll()) is None and time.monotonic() < deadline:
-            for number, rank in self.gate.ranks.items():
-                if number not in answered and _has_message(rank.connection.fileno()):
-                    answered.add(number)
-                    rank.let_go()
+            self._answer(answered)
             self.gate.hear(POLL)
+        self._answer(answered)
+        if code is not None:
+            self.end(LEAVE_PATIENCE)
         return code
+
+    def _answer(self, answered: set[int]) -> None:
+        """Let ranks go on that are at their end."""
+        for number, rank in self.gate.ranks.items():
+            if number not in answered and _has_message(rank.connection.fileno()):
+                answered.add(number)
+                if rank.is_at_finalize():
+                    self.unfinished.discard(number)
+                rank.let_go()
 
     def terminate(self) -> None:
         """Ask what works of it to end: SIGTERM, as for a run of which only a part is timed."""
@@ -181,6 +214,36 @@ class Run:
     def kill(self) -> None:
         """End what works of it: the first process of a container, for one, ignores SIGTERM."""
         self._signal(signal.SIGKILL)
+
+    def end(self, patience: float = 0.0) -> None:
+        """End what is left of it, once its command has ended.
+
+        That is what a parent left, or a container of an engine that is gone.
+
+        Args:
+            patience: seconds in which it may end by itself.
+        """
+        self._at_work = True
+        deadline = time.monotonic() + patience
+        while (left := self._left()) and time.monotonic() < deadline:
+            time.sleep(POLL)
+        self.outlived += sorted({tracking.name(tracking.pid_of(process)) for process in left})
+        deadline = time.monotonic() + tracking.END_PATIENCE
+        while left and time.monotonic() < deadline:
+            tracking.signal_and_wait(left, signal.SIGKILL, deadline - time.monotonic())
+            left = self._left()
+        for pid in self._orphans:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        self._orphans.clear()
+        self._at_work = False
+
+    def _left(self) -> set[str]:
+        """Identities of its processes that live."""
+        roots = self._living_orphans()
+        if self.gate.keeper and not _has_message(self.gate.keeper.handle):  # it has not ended
+            roots.add(self.gate.keeper.pid)
+        return {tracking.identity(pid) for pid in _trees(roots)} - {""}
 
     def counts(self) -> dict[str, CallCount]:
         """The calls of all its ranks so far, added up."""
@@ -220,6 +283,7 @@ class Run:
             for rank in self.gate.ranks.values():
                 rank.set_stopped(self._stopped)
         pids = self.pids  # a look at all processes, which is not the program's time
+        self._at_work, self._before = True, set(_children(os.getpid()))
         began = time.monotonic_ns()
         for pid in pids:
             _send(pid, signal.SIGCONT)
@@ -235,21 +299,24 @@ class Run:
         Parents first: one that has just begun a child by vfork(2) stops once the child executes.
         """
         deadline = time.monotonic() + STOP_PATIENCE
-        stopped: set[int] = set()
-        level = {one.pid for one in self.gate.held}
+        seen, level = set[int](), self._roots()
         while level:
-            for pid in level:
+            own = level - self._launchers
+            for pid in own:
                 _send(pid, signal.SIGSTOP)
-            for pid in level:
+            for pid in own:
                 while _works(pid):
                     if time.monotonic() > deadline:
                         raise Unstoppable(
                             f"process {pid} of the program does not stop within "
                             f"{STOP_PATIENCE:.0f} s of SIGSTOP"
                         )
-            self._stopped_since = time.monotonic_ns()
-            stopped |= level
-            level = {child for pid in stopped for child in _children(pid)} - stopped
+            if own:
+                self._stopped_since = time.monotonic_ns()
+            seen |= level
+            level = {child for pid in seen for child in _children(pid)} | self._roots()
+            level -= seen
+        self._at_work = False
 
     def _signal(self, number: int) -> None:
         for pid in self.pids:
@@ -257,8 +324,22 @@ class Run:
 
     @property
     def pids(self) -> set[int]:
-        """Its ranks, or the process that the keeper has become, and all that these started."""
-        return {pid for one in self.gate.held for pid in (one.pid, *_descendants(one.pid))}
+        """All its processes, but those that only wait for ranks."""
+        return _trees(self._roots()) - self._launchers
+
+    def _roots(self) -> set[int]:
+        """Processes of which each other one of the run is a descendant."""
+        roots = self._living_orphans() | {rank.pid for rank in self.gate.ranks.values()}
+        if self.gate.keeper:
+            roots |= {self.gate.keeper.pid, _first_there(self.gate.keeper.pid)}
+        return roots
+
+    def _living_orphans(self) -> set[int]:
+        """Its processes that have this one as their parent, since their own has ended."""
+        if self._adopted and self._at_work:
+            for pid in set(_children(os.getpid())) - self._before - self._orphans.keys():
+                self._orphans[pid] = tracking.identity(pid)
+        return {pid for pid, process in self._orphans.items() if tracking.identity(pid) == process}
 
 
 def _send(pid: int, number: int) -> None:
@@ -276,6 +357,31 @@ def _send(pid: int, number: int) -> None:
 def _descendants(pid: int) -> list[int]:
     """The processes that a process and its children have started and that still live."""
     return [each for child in _children(pid) for each in (child, *_descendants(child))]
+
+
+def _trees(roots: Iterable[int]) -> set[int]:
+    """Processes, and all that descend from them."""
+    return {pid for root in roots for pid in (root, *_descendants(root))}
+
+
+def _ancestors(pid: int) -> set[int]:
+    """The processes between one and this process, or the first of the machine."""
+    ancestors = set[int]()
+    while (pid := tracking.parent_of(pid)) > 0 and pid != os.getpid():
+        ancestors.add(pid)
+    return ancestors
+
+
+def _first_there(pid: int) -> int:
+    """The first process above one that shares a PID namespace with it, other than this one's."""
+    with contextlib.suppress(OSError):  # it has ended, or is another user's
+        namespace = Path(f"/proc/{pid}/ns/pid").readlink()
+        if namespace != Path("/proc/self/ns/pid").readlink():
+            while (parent := tracking.parent_of(pid)) > 0:
+                if Path(f"/proc/{parent}/ns/pid").readlink() != namespace:
+                    break
+                pid = parent
+    return pid
 
 
 def _children(pid: int) -> list[int]:

@@ -7,7 +7,7 @@ import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ def captured(words: Sequence[str | Path], **how: Any) -> Ended:
 
 Process = subprocess.Popen[bytes]
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 KILLED = 10.0  # seconds until a process that was killed is gone
 
 
@@ -61,6 +62,22 @@ def end(process: Process, patience: float, send: Callable[[int, int], None] = os
 def die_with_parent() -> None:
     """Have the kernel end this process when its parent ends, also after an exec."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def adopting_orphans(wanted: bool = True) -> Iterator[None]:
+    """Become the parent of what processes below this one leave, for the time of the block.
+
+    Args:
+        wanted: False for a block in which the machine's first process becomes it, as usual.
+    """
+    before, prctl = ctypes.c_int(), ctypes.CDLL(None).prctl
+    prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(before))
+    prctl(PR_SET_CHILD_SUBREAPER, int(wanted))
+    try:
+        yield
+    finally:
+        prctl(PR_SET_CHILD_SUBREAPER, before.value)
 
 
 def open_as_many_files_as_allowed() -> None:

@@ -27,6 +27,9 @@ def whole_file(path: Path, mode: int = 0o666) -> Iterator[BufferedRandom]:
         with os.fdopen(descriptor, "w+b") as file:
             yield file
         temporary.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a write knows a descriptor alone
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
