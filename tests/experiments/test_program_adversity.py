@@ -42,7 +42,7 @@ STATIC = """
 #include <stdio.h>
 int main(void) {
     volatile double sum = 0;
-    for (long i = 0; i < 300000000; i++) sum += i;
+    for (long i = 0; i < 100000000; i++) sum += i;
     return !printf("%.0f\\n", sum);
 }
 """
@@ -286,8 +286,10 @@ def test_a_podman_service_that_is_killed_in_a_block_leaves_nothing_behind(
         except Missing as error:
             pytest.skip(str(error))
         image_of(client, static, name)
-        stack.callback(client.images.remove, f"localhost/{name}:1", force=True)
-        process = begun(static, out, "podman", f"localhost/{name}:1")
+        (tag,) = client.images.get(f"{name}:1").tags
+        stack.callback(client.images.remove, tag, force=True)
+        process = begun(static, out, "podman", tag)
+        stack.callback(process.terminate)
         service = f"podman.{process.pid}.sock"
         wait_for((out / "blocks/0000.json").exists, "finished block", 100)
         wait_for(lambda: running(f"/{static.name}"), "run", 60)

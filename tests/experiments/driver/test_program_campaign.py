@@ -5,9 +5,11 @@ import json
 import os
 import random
 import re
+import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 import types
 from pathlib import Path
@@ -20,12 +22,13 @@ from rich.console import Console
 from experiments.analysis.program_cost import cost_of
 from experiments.console.stages import Stages
 from experiments.driver import program_campaign, program_place
+from experiments.environments.program import UserImage
 from experiments.machine import facts
 from experiments.model.errors import ExperimentsError, Missing
 from experiments.model.program import ProgramRequest, Timed, asked
 from experiments.processes import tracking
 from experiments.provision import mpi_wheels
-from experiments.results.program_runs import ProgramRuns, read_runs
+from experiments.results.program_runs import ProgramHeader, ProgramRuns, read_runs
 from plots.html.program import page, text
 from tests.awaiting import wait_for
 from tests.experiments.running import running
@@ -179,7 +182,7 @@ def test_a_window_of_a_long_program_is_measured_by_its_progress(tmp_path: Path) 
             steps = sum(run.calls["Allreduce"].calls) / 2
             assert run.metric
             assert abs(steps - run.metric) <= 3, "the last step that it printed"
-    assert not running("program.py 10000000")
+    assert not running("program.py", "10000000")
 
 
 @pytest.mark.parametrize(
@@ -246,7 +249,7 @@ def test_a_dry_run_shows_the_command_of_each_environment() -> None:
 
 
 def test_a_campaign_that_was_stopped_is_completed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
     measured(request("python program.py 50"), out)
@@ -260,9 +263,90 @@ def test_a_campaign_that_was_stopped_is_completed(
     assert not any(block.lost for block in blocks), "what was lost is run again"
     assert not program_campaign.resume(out, stages)  # complete
     (out / "blocks/0001.json").unlink()
+    with (place / "program.py").open("a") as program:
+        program.write("print('another one')")
+    with (tmp_path / "said").open("w+") as said:
+        assert not program_campaign.resume(out, Stages(Console(file=said, width=200)))
+        said.seek(0)
+        assert "program.py changed since the campaign began" in " ".join(said.read().split())
+    (out / "blocks/0001.json").unlink()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ExperimentsError, match="in copies of the folder where it began"):
         program_campaign.resume(out, stages)
+
+
+def test_a_campaign_over_a_relative_workdir_goes_on_where_it_began(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "input").mkdir()
+    out = tmp_path / "out"
+    measured(asked("true", blocks=1, workdir="input", cores=2), out)
+    (out / "blocks/0000.json").unlink()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "input").mkdir()
+    with pytest.raises(ExperimentsError, match="in copies of the folder where it began"):
+        program_campaign.resume(out, Stages())
+
+
+@pytest.mark.parametrize("changed", ["docker", "podman"])
+def test_an_image_that_changed_in_either_engine_is_refused(tmp_path: Path, changed: str) -> None:
+    """Engines may have an image of one name with an id each."""
+    images = {"docker": UserImage("sha256:1"), "podman": UserImage("sha256:2")}
+    place: Any = types.SimpleNamespace(images=images)
+    header = ProgramHeader(
+        request("a", image="i", environments="docker,podman"), "1", 1, 0.1, "sha256:1 sha256:2"
+    )
+    program_campaign._refuse_other_image(place, header, tmp_path)
+    images[changed] = UserImage("sha256:3")
+    with pytest.raises(ExperimentsError, match=r"the image i has changed since .*another --out"):
+        program_campaign._refuse_other_image(place, header, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("mpiexec -n 2 python program.py 403", "ended with exit code [1-9]"),
+        ("sh -c 'mpiexec -n 2 python program.py 403 | cat'", "rank [01] ended without MPI_Final"),
+    ],
+)
+def test_a_rank_that_is_killed_by_hand_is_a_lost_run_and_the_others_are_kept(
+    tmp_path: Path, line: str, why: str
+) -> None:
+    """A pipe has the exit code of its last part, which does not know of the rank."""
+    out = tmp_path / "out"
+
+    def kill() -> None:
+        wait_for((out / "program.json").exists, "first block")
+        wait_for(lambda: len(ranks()) == 4, "runs of a block")
+        time.sleep(0.3)
+        os.kill(ranks()[0], signal.SIGKILL)
+
+    def ranks() -> list[int]:
+        return [pid for pid in running("program.py", "403") if "python" in tracking.name(pid)]
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    runs, lost, _ = measured(asked(line, blocks=2, cores=2), out)
+    killing.join()
+    assert re.search(why, lost[0]), lost
+    assert [len(block.lost) for block in runs.blocks] == [1, 0]
+    assert len(runs.blocks[0].runs) == 1
+    assert not ranks()
+    assert not program_campaign.resume(out, Stages())
+    assert not any(block.lost for block in read_runs(out).blocks)
+
+
+def test_what_a_run_leaves_behind_is_ended_with_it(tmp_path: Path) -> None:
+    """A daemon that keeps nothing of its parent: no session, no variable."""
+    seconds = f"{os.getpid()}.25"
+    daemon = f"(env -i setsid sleep {seconds} &)"
+    code = "import os, time; time.sleep(0.3)"
+    line = shlex.join(["sh", "-c", f'{daemon}; python -c "{code}"'])
+    runs, lost, said = measured(asked(line, blocks=1, cores=2), tmp_path / "out")
+    assert not lost
+    assert len(runs.blocks[0].runs) == 2
+    assert not running("sleep", seconds)
+    assert "in host sleep outlived the program's first process" in " ".join(said.split())
 
 
 def test_an_engine_that_is_gone_ends_the_campaign_with_how_to_go_on(tmp_path: Path) -> None:
@@ -277,7 +361,7 @@ def test_an_engine_that_is_gone_ends_the_campaign_with_how_to_go_on(tmp_path: Pa
 
 def _is_clean(mark: str) -> bool:
     """Whether nothing is left of a driver with this mark."""
-    return not running("program.py 300") and not tracking.marked(mark)
+    return not running("program.py", "300") and not tracking.marked(mark)
 
 
 @pytest.mark.timeout(1800)
@@ -300,7 +384,7 @@ def test_a_driver_killed_at_any_moment_leaves_nothing_stopped_or_running(
         )
         driver = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
         mark = tracking.identity(driver.pid)
-        wait_for(lambda: running("program.py 300"), 60)
+        wait_for(lambda: running("program.py", "300"), 60)
         time.sleep(draw.uniform(0, 8))
         driver.send_signal(signal.SIGKILL)
         driver.wait()

@@ -16,8 +16,9 @@ from experiments.jobs.gate import Gate
 from experiments.jobs.slices import Run, RunLost
 from experiments.machine import loaded
 from experiments.model.program import KEEPER, LARGE, LIBRARY, SOCKET, CallCount, Timed
-from experiments.processes import scratch
+from experiments.processes import executables, scratch
 from experiments.provision import gate_build, mpi_wheels, passthrough
+from tests.experiments.running import running
 
 pytestmark = pytest.mark.alone  # ranks that spin, and are stopped and continued
 
@@ -25,15 +26,17 @@ MPIS = ("openmpi", "mpich", "impi")
 PATIENCE = 60.0
 TICKS = """
 import subprocess, sys, time
-helper = "helper" in sys.argv
-if helper:
-    subprocess.Popen([sys.executable, __file__, sys.argv[1] + ".helper"])
+words = [sys.executable, __file__, sys.argv[1] + ".helper"]
+if "helper" in sys.argv:
+    subprocess.Popen(words)
+if "daemon" in sys.argv:
+    subprocess.run(["setsid", "--fork", "env", "-i", *words])
 while True:
     with open(sys.argv[1], "a") as file:
         file.write(".")
     time.sleep(0.001)
 """
-"""Writes into a file, and has a helper that does the same into another one."""
+"""Writes into a file, and has a helper or a daemon that does the same into another one."""
 
 Started = Callable[..., contextlib.AbstractContextManager[Run]]
 
@@ -47,7 +50,11 @@ def started(tmp_path: Path) -> Started:
     def run(
         words: list[str], library: str = LIBRARY, environment: dict[str, str] | None = None
     ) -> Iterator[Run]:
-        with scratch.folder(scratch.SHORT, "hbmcomm-test-") as folder, Gate(folder, ()) as gate:
+        with (
+            executables.adopting_orphans(),
+            scratch.folder(scratch.SHORT, "hbmcomm-test-") as folder,
+            Gate(folder, ()) as gate,
+        ):
             gate_build.put(folder, compiled)
             kept = [folder / KEEPER, folder / SOCKET, folder / library, tmp_path, "--", *words]
             with (tmp_path / "log").open("wb") as log:
@@ -58,7 +65,7 @@ def started(tmp_path: Path) -> Started:
                     stderr=log,
                 )
             try:
-                alive = Run(gate, process.poll)
+                alive = Run(gate, process.poll, adopted=True)
                 alive.await_keeper(PATIENCE)
                 yield alive
             finally:
@@ -66,6 +73,7 @@ def started(tmp_path: Path) -> Started:
                     subprocess.run(["kill", "-KILL", str(pid)], capture_output=True, check=False)
                 process.kill()
                 process.wait()
+                alive.end()
 
     return run
 
@@ -172,13 +180,14 @@ def test_time_in_a_call_does_not_count_while_a_rank_is_stopped(
     assert run.seconds < 0.9
 
 
+@pytest.mark.parametrize("other", ["helper", "daemon"])
 def test_a_run_and_what_it_started_work_in_its_slices_alone(
-    started: Started, tmp_path: Path
+    started: Started, tmp_path: Path, other: str
 ) -> None:
     program, own = tmp_path / "ticks.py", tmp_path / "own"
     program.write_text(TICKS)
     both = (own, Path(f"{own}.helper"))
-    with started([sys.executable, str(program), str(own), "helper"]) as run:
+    with started([sys.executable, str(program), str(own), other]) as run:
         run.make_ready(Timed.WHOLE, PATIENCE)
         assert not own.exists()
         deadline = time.monotonic() + PATIENCE
@@ -189,9 +198,8 @@ def test_a_run_and_what_it_started_work_in_its_slices_alone(
             time.sleep(0.1)
             assert [path.stat().st_size for path in both] == before
             assert not run.work(0.2)
-            assert all(
-                one != other for one, other in zip(before, map(Path.read_text, both), strict=True)
-            )
+            assert all(path.stat().st_size > size for path, size in zip(both, before, strict=True))
+    assert not running(f"{own}.helper")
 
 
 @pytest.mark.ranks
