@@ -47,6 +47,7 @@ def clues_as_shown(machine: Description, online: bool) -> Clues:
         }
         if processor
         else {},
+        caches=(),
         gpu_nodes={},
         subtypes={},
         environ={},
