@@ -1,5 +1,6 @@
 """Campaigns of users' programs on this machine, from a request to an answer."""
 
+import contextlib
 import functools
 import json
 import os
@@ -302,11 +303,18 @@ def test_an_image_that_changed_in_either_engine_is_refused(tmp_path: Path, chang
         program_campaign._refuse_other_image(place, header, tmp_path)
 
 
+def state_of(pid: int) -> str:
+    """The state of a process, as proc(5) has it; "" of one that has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("mpiexec -n 2 python program.py 403", "ended with exit code [1-9]"),
-        ("sh -c 'mpiexec -n 2 python program.py 403 | cat'", "rank [01] ended without MPI_Final"),
+        ("mpiexec -n 2 python program.py 103", "ended with exit code [1-9]"),
+        ("sh -c 'mpiexec -n 2 python program.py 103 | cat'", "rank [01] ended without MPI_Final"),
     ],
 )
 def test_a_rank_that_is_killed_by_hand_is_a_lost_run_and_the_others_are_kept(
@@ -315,14 +323,14 @@ def test_a_rank_that_is_killed_by_hand_is_a_lost_run_and_the_others_are_kept(
     """A pipe has the exit code of its last part, which does not know of the rank."""
     out = tmp_path / "out"
 
+    def ranks(*states: str) -> list[int]:
+        pids = [pid for pid in running("program.py", "103") if "python" in tracking.name(pid)]
+        return [pid for pid in pids if not states or state_of(pid) in states]
+
     def kill() -> None:
         wait_for((out / "program.json").exists, "first block")
-        wait_for(lambda: len(ranks()) == 4, "runs of a block")
-        time.sleep(0.3)
-        os.kill(ranks()[0], signal.SIGKILL)
-
-    def ranks() -> list[int]:
-        return [pid for pid in running("program.py", "403") if "python" in tracking.name(pid)]
+        wait_for(lambda: ranks("T"), "run that is stopped behind MPI_Init")
+        os.kill(ranks("T")[0], signal.SIGKILL)
 
     killing = threading.Thread(target=kill)
     killing.start()
