@@ -22,7 +22,7 @@ from tests.native.test_core import LEAST_SECONDS, SEED
 
 QUICK = ("-O1", "-DHBM_ONE_CLONE")
 CFLAGS = [
-    "-march=native -O3 -DHBM_ONE_CLONE",
+    pytest.param("-march=native -O3 -DHBM_ONE_CLONE", marks=pytest.mark.rare),
     pytest.param("-march=native -Ofast -ffast-math -ffp-contract=fast", marks=pytest.mark.rare),
     pytest.param("-march=native -O3", marks=pytest.mark.rare),
     pytest.param("-march=native -Ofast -DHBM_ONE_CLONE", marks=pytest.mark.rare),

@@ -77,6 +77,7 @@ sys.stdout.write(f"policy: {facts.memory_policy()}\\n")
 
 
 @pytest.mark.ranks
+@pytest.mark.rare
 @pytest.mark.parametrize("policy", HBW_POLICIES)
 def test_intel_mpi_takes_its_policy_of_memory_or_ignores_it_without_hbm(
     mpirun: Start, tmp_path: Path, policy: str
