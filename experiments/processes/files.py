@@ -28,7 +28,8 @@ def whole_file(path: Path, mode: int = 0o666) -> Iterator[BufferedRandom]:
             yield file
         temporary.replace(path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a write knows a descriptor alone
+        if error.errno and not error.filename:  # a write knows a descriptor alone
+            error.filename = str(path)
         raise
     finally:
         temporary.unlink(missing_ok=True)

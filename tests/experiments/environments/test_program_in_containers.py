@@ -4,8 +4,10 @@ import functools
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -21,10 +23,13 @@ from experiments.driver import program_campaign
 from experiments.environments.docker import LABEL
 from experiments.model.errors import ExperimentsError
 from experiments.model.program import Timed, asked
+from experiments.processes import tracking
 from experiments.provision import mpi_wheels
 from experiments.provision.image import Image
 from experiments.results.program_runs import ProgramRuns, read_runs
 from plots.html.program import text
+from tests.awaiting import wait_for
+from tests.experiments.running import running
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
@@ -180,6 +185,32 @@ def test_a_window_is_as_long_in_a_container_whose_program_ignores_sigterm(
     for run in runs.blocks[0].runs:
         assert run.metric
         assert 20 < run.metric < 200
+
+
+def test_a_rank_that_is_killed_by_hand_in_a_container_is_a_lost_run(
+    engine: docker.DockerClient, user_image: Callable[[str], str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+
+    def kill() -> None:
+        wait_for((out / "program.json").exists, "first block")
+        wait_for(contained, "run in a container")
+        os.kill(contained()[0], signal.SIGKILL)
+
+    def contained() -> list[int]:
+        own = Path("/proc/self/ns/pid").readlink()
+        pids = [pid for pid in running("program.py", "103") if "python" in tracking.name(pid)]
+        return [pid for pid in pids if Path(f"/proc/{pid}/ns/pid").readlink() != own]
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    tag, flags = user_image("openmpi"), {"environments": "userland,docker", "blocks": "2"}
+    runs, lost, _ = measured("python program.py 103 1000", tag, out, **flags)
+    killing.join()
+    assert "in docker-default: ended" in lost[0]
+    assert [set(block.lost) for block in runs.blocks] == [{"docker-default"}, set()]
+    assert not running("program.py", "103")
+    assert not engine.api.containers(all=True, filters={"label": LABEL})
 
 
 def cost_with(tmp_path: Path, image: str, **flags: str) -> tuple[ArmCost, ProgramCost, str]:

@@ -16,7 +16,7 @@ from experiments.jobs.gate import Gate
 from experiments.jobs.slices import Run, RunLost
 from experiments.machine import loaded
 from experiments.model.program import KEEPER, LARGE, LIBRARY, SOCKET, CallCount, Timed
-from experiments.processes import executables, scratch
+from experiments.processes import executables, scratch, tracking
 from experiments.provision import gate_build, mpi_wheels, passthrough
 from tests.experiments.running import running
 
@@ -29,6 +29,8 @@ import subprocess, sys, time
 words = [sys.executable, __file__, sys.argv[1] + ".helper"]
 if "helper" in sys.argv:
     subprocess.Popen(words)
+if "mpi" in sys.argv:
+    from mpi4py import MPI
 if "daemon" in sys.argv:
     subprocess.run(["setsid", "--fork", "env", "-i", *words])
 while True:
@@ -43,12 +45,18 @@ Started = Callable[..., contextlib.AbstractContextManager[Run]]
 
 @pytest.fixture
 def started(tmp_path: Path) -> Started:
-    """started(words, library=LIBRARY, environment={}): a run that is held before its start."""
+    """started(words, library=LIBRARY, environment={}, before=()): a run, held before its start.
+
+    `before` are the words of a command that starts it.
+    """
     compiled = gate_build.ensure()
 
     @contextlib.contextmanager
     def run(
-        words: list[str], library: str = LIBRARY, environment: dict[str, str] | None = None
+        words: list[str],
+        library: str = LIBRARY,
+        environment: dict[str, str] | None = None,
+        before: tuple[str, ...] = (),
     ) -> Iterator[Run]:
         with (
             executables.adopting_orphans(),
@@ -56,7 +64,15 @@ def started(tmp_path: Path) -> Started:
             Gate(folder, ()) as gate,
         ):
             gate_build.put(folder, compiled)
-            kept = [folder / KEEPER, folder / SOCKET, folder / library, tmp_path, "--", *words]
+            kept = [
+                *before,
+                folder / KEEPER,
+                folder / SOCKET,
+                folder / library,
+                tmp_path,
+                "--",
+                *words,
+            ]
             with (tmp_path / "log").open("wb") as log:
                 process = subprocess.Popen(
                     [str(word) for word in kept],
@@ -65,7 +81,7 @@ def started(tmp_path: Path) -> Started:
                     stderr=log,
                 )
             try:
-                alive = Run(gate, process.poll, adopted=True)
+                alive = Run(gate, process.poll, adopted=not before)
                 alive.await_keeper(PATIENCE)
                 yield alive
             finally:
@@ -199,6 +215,34 @@ def test_a_run_and_what_it_started_work_in_its_slices_alone(
             assert [path.stat().st_size for path in both] == before
             assert not run.work(0.2)
             assert all(path.stat().st_size > size for path, size in zip(both, before, strict=True))
+    assert not running(f"{own}.helper")
+
+
+@pytest.mark.ranks
+def test_a_daemon_of_a_rank_is_stopped_with_it_where_the_launcher_becomes_its_parent(
+    started: Started, tmp_path: Path
+) -> None:
+    """As in a container, of which the launcher is the first process."""
+    program, own = tmp_path / "ticks.py", tmp_path / "own"
+    program.write_text(TICKS)
+    both = (own, Path(f"{own}.helper"))
+    apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if os.geteuid():
+        apart.append("--map-root-user")
+    words, variables = of_two("openmpi", sys.executable, str(program), str(own), "daemon", "mpi")
+    variables["TMPDIR"] = str(tmp_path)  # its folder there has the name of a PID, which is 1
+    with started(words, environment=variables, before=tuple(apart)) as run:
+        run.make_ready(Timed.RANKS, PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        while not all(path.exists() for path in both) and time.monotonic() < deadline:
+            assert not run.work(0.1)
+        for _ in range(5):
+            before = [path.stat().st_size for path in both]
+            time.sleep(0.1)
+            assert [path.stat().st_size for path in both] == before
+            assert not run.work(0.2)
+        assert all(path.stat().st_size > size for path, size in zip(both, before, strict=True))
+        assert not [pid for pid in run.pids if tracking.name(pid) in ("mpiexec", "prterun")]
     assert not running(f"{own}.helper")
 
 
