@@ -13,6 +13,7 @@ WARNINGS = (
 )
 
 
+@pytest.mark.rare  # a minute of one core
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_compilers_have_no_warnings(compiler: str, tmp_path: Path) -> None:
     strict = (*WARNINGS.split(), "-Werror", "-O2", "-DHBM_ONE_CLONE")

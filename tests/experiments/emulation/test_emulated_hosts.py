@@ -52,7 +52,9 @@ def test_each_host_has_a_name_a_network_and_memory_of_its_own(hosts: MakeHosts) 
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize(
+    "mpi", [pytest.param(mpi, marks=[pytest.mark.rare] * (mpi != "openmpi")) for mpi in MPIS]
+)
 def test_a_broadcast_between_hosts_crosses_each_link_once(
     hosts: MakeHosts, mpirun_on: Start, mpi: str
 ) -> None:
