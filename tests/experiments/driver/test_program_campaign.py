@@ -313,7 +313,10 @@ def state_of(pid: int) -> str:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("mpiexec -n 2 python program.py 103", "ended with exit code [1-9]"),
+        pytest.param(
+            *("mpiexec -n 2 python program.py 103", "ended with exit code [1-9]"),
+            marks=pytest.mark.rare,
+        ),
         ("sh -c 'mpiexec -n 2 python program.py 103 | cat'", "rank [01] ended without MPI_Final"),
     ],
 )
