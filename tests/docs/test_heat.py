@@ -89,8 +89,11 @@ def test_the_pages_commands_name_forms_and_options_that_exist(
 
     monkeypatch.setattr(heat, "Plate", begin)
     text = PAGE.read_text(encoding="utf-8") + (heat.__doc__ or "")
-    commands = re.findall(r"heat\.py((?: +[^\s`]+)*)$", text.replace("\\\n", " "), re.MULTILINE)
-    assert len(commands) > 4
+    (forms,) = re.findall(r"^FORMS=(\S+)$", text, re.MULTILINE)
+    assert forms.split(",") == list(heat.FORMS)
+    text = text.replace("$FORMS", forms)
+    commands = re.findall(r"heat\.py((?: +[^\s`]+)*)$", text, re.MULTILINE)
+    assert len(commands) == 6
     for command in commands:
         monkeypatch.setattr("sys.argv", ["heat.py", *command.split()])
         with pytest.raises(Began):

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -58,6 +58,7 @@ def started(tmp_path: Path) -> Started:
         environment: dict[str, str] | None = None,
         before: tuple[str, ...] = (),
     ) -> Iterator[Run]:
+        others = tracking.segments()
         with (
             executables.adopting_orphans(),
             scratch.folder(scratch.SHORT, "hbmcomm-test-") as folder,
@@ -90,6 +91,8 @@ def started(tmp_path: Path) -> Started:
                 process.kill()
                 process.wait()
                 alive.end()
+                tracking.remove_job_folder(process.pid)
+                tracking.remove_segments(others)
 
     return run
 
@@ -196,6 +199,19 @@ def test_time_in_a_call_does_not_count_while_a_rank_is_stopped(
     assert run.seconds < 0.9
 
 
+def work_in_slices_alone(run: Run, files: Sequence[Path]) -> None:
+    """Two programs that write all the time: their files grow in slices of the run, and only then."""
+    deadline = time.monotonic() + PATIENCE
+    while not all(path.exists() for path in files) and time.monotonic() < deadline:
+        assert not run.work(0.1)
+    for _ in range(5):
+        before = [path.stat().st_size for path in files]
+        time.sleep(0.1)
+        assert [path.stat().st_size for path in files] == before
+        assert not run.work(0.2)
+        assert all(path.stat().st_size > size for path, size in zip(files, before, strict=True))
+
+
 @pytest.mark.parametrize("other", ["helper", "daemon"])
 def test_a_run_and_what_it_started_work_in_its_slices_alone(
     started: Started, tmp_path: Path, other: str
@@ -206,15 +222,7 @@ def test_a_run_and_what_it_started_work_in_its_slices_alone(
     with started([sys.executable, str(program), str(own), other]) as run:
         run.make_ready(Timed.WHOLE, PATIENCE)
         assert not own.exists()
-        deadline = time.monotonic() + PATIENCE
-        while not all(path.exists() for path in both) and time.monotonic() < deadline:
-            assert not run.work(0.1)
-        for _ in range(5):
-            before = [path.stat().st_size for path in both]
-            time.sleep(0.1)
-            assert [path.stat().st_size for path in both] == before
-            assert not run.work(0.2)
-            assert all(path.stat().st_size > size for path, size in zip(both, before, strict=True))
+        work_in_slices_alone(run, both)
     assert not running(f"{own}.helper")
 
 
@@ -233,15 +241,7 @@ def test_a_daemon_of_a_rank_is_stopped_with_it_where_the_launcher_becomes_its_pa
     variables["TMPDIR"] = str(tmp_path)  # its folder there has the name of a PID, which is 1
     with started(words, environment=variables, before=tuple(apart)) as run:
         run.make_ready(Timed.RANKS, PATIENCE)
-        deadline = time.monotonic() + PATIENCE
-        while not all(path.exists() for path in both) and time.monotonic() < deadline:
-            assert not run.work(0.1)
-        for _ in range(5):
-            before = [path.stat().st_size for path in both]
-            time.sleep(0.1)
-            assert [path.stat().st_size for path in both] == before
-            assert not run.work(0.2)
-        assert all(path.stat().st_size > size for path, size in zip(both, before, strict=True))
+        work_in_slices_alone(run, both)
         assert not [pid for pid in run.pids if tracking.name(pid) in ("mpiexec", "prterun")]
     assert not running(f"{own}.helper")
 
