@@ -58,5 +58,5 @@ def fitting(version: str, machine: str, has_cxx11_abi: bool) -> Path | None:
 def minors(machine: str) -> list[str]:
     """The minor versions of torch that this installation has a compiled part for."""
     names = [path.name for path in COMPILED.glob(f"torch*-{machine}-*.so")]
-    found = [name.removeprefix("torch").partition("-")[0] for name in names]
-    return sorted(found, key=lambda minor: [int(number) for number in minor.split(".")])
+    versions = [name.removeprefix("torch").partition("-")[0] for name in names]
+    return sorted(versions, key=lambda minor: [int(number) for number in minor.split(".")])

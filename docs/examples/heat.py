@@ -1,4 +1,4 @@
-"""Heat in a square plate whose rows are divided among ranks: what a change of a line gains.
+"""Heat in a square plate, with its rows divided among ranks: what a change of a line gains.
 
     mpiexec -n 2 python heat.py
     mpiexec -n 2 python -m hbmcomm --numpy-memory heat.py

@@ -193,11 +193,11 @@ def _policies(launches: Launches) -> Iterator[str]:
         if policy := launch.launch.hbw_policy:
             shown = launch.facts.datapath.get("memory_policy", "not found")
             seen[launch.launch.arm, policy].add(shown)
-    for (arm, policy), found in sorted(seen.items()):
-        shown, asked = ", ".join(sorted(found)), f"{HBW_POLICY}={policy}"
-        if "not found" in found:
+    for (arm, policy), policies in sorted(seen.items()):
+        shown, asked = ", ".join(sorted(policies)), f"{HBW_POLICY}={policy}"
+        if "not found" in policies:
             yield f"{arm}: whether Intel MPI took {asked} is not known: no policy was shown"
-        elif "default" in found:
+        elif "default" in policies:
             yield f"{arm}: Intel MPI did not take {asked}: its ranks choose no nodes for memory"
         else:
             yield f"{arm}: Intel MPI took {asked}: its ranks have memory by {shown}"

@@ -138,7 +138,7 @@ def _topology(root: Path) -> hbmcomm.Topology:
 
 
 def interleave_weights(root: Path = ROOT) -> Finding:
-    """How many pages each node gets in turn with kind weighted_interleave, and by whose choice."""
+    """How many pages each node gets in turn with kind weighted_interleave, and what decided it."""
     name, folder = "interleave weights", root / "sys/kernel/mm/mempolicy/weighted_interleave"
     try:
         nodes = hbmcomm.topology(str(root / "sys"), str(root / "proc")).nodes

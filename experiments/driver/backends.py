@@ -136,8 +136,8 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
 def _no_hbm_for_policies(experiment: Experiment) -> str:
     """Why Intel MPI's policies of memory cannot be arms here; "" where they can, or none is asked.
 
-    Intel MPI looks for HBM itself and ignores the variable without it; what memkind is told of
-    emulated HBM it does not read.
+    Intel MPI looks for HBM itself and ignores the variable without it. It does not read memkind's
+    variable that emulates HBM.
     """
     asked = experiment.launches
     on_host = HBW_POLICY_MPI in asked.mpis and BARE_HOST in asked.environments

@@ -67,8 +67,9 @@ class LaunchContext:
         if not self.groups:
             for name in sorted(store.finished(self.folder)):
                 result = store.read_result(self.folder, name)
-                for each in result.measured if result.company else ():
-                    self.groups[result.launch.ranks, each.operation, each.bytes] = each.group
+                for of_cell in result.measured if result.company else ():
+                    group = result.launch.ranks, of_cell.operation, of_cell.bytes
+                    self.groups[group] = of_cell.group
         key = (ranks, cell.operation, cell.bytes)
         if needed > 2 * self.groups.get(key, 0):
             self.groups[key] = needed

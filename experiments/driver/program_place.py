@@ -250,7 +250,7 @@ def refuse_full(place: Place) -> None:
             again = f"go on: ./inv run --resume --out {place.out}" if begun else "begin again"
             raise ExperimentsError(
                 f"the file system of {folder} is full, so a run there may have failed or lost what "
-                "it wrote; finished blocks are kept. Make room (df -h shows who has it), then "
+                "it wrote; finished blocks are kept. Make room (df -h shows what is full), then "
                 f"{again}"
             )
 

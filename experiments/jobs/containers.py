@@ -144,14 +144,14 @@ def _interface(address: str, entering: Sequence[str]) -> str:
     if entering:
         here = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = captured([*entering, sys.executable, "-P", "-c", ASK_INTERFACES], env=here)
-        names, said = json.loads(done.stdout or "{}"), done.stderr.strip()
+        names, error = json.loads(done.stdout or "{}"), done.stderr.strip()
     else:
-        names, said = interfaces(), ""
+        names, error = interfaces(), ""
     if name := names.get(address):
         return str(name)
     raise ContainerRefused(
         f"no interface of this machine has {address}, the gateway of the containers' network"
-        f"{said and f' ({said})'}: containers that form one job need an engine on this machine"
+        f"{error and f' ({error})'}: containers that form one job need an engine on this machine"
     )
 
 

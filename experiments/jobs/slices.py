@@ -2,7 +2,7 @@
 
 A slice begins with SIGCONT, or with the gate's answer, and ends when the kernel shows each of the
 run's processes stopped: without that, slices of two runs overlap. All of a run is stopped but its
-launcher, which only waits for ranks. A process whose parent has ended, such as a daemon, has the
+launcher, which only waits for ranks. A process without its parent, such as a daemon, has the
 driver as its parent then, or the first process of its container: it is stopped as well, and ended
 with its run.
 """
@@ -56,7 +56,7 @@ class Run:
     """
 
     def __init__(self, gate: Gate, poll: Poll, adopted: bool = False) -> None:
-        """A run whose command has been started.
+        """A run, after its command has been started.
 
         Args:
             adopted: whether this process is the next parent of what its processes leave, as
@@ -356,7 +356,7 @@ def _send(pid: int, number: int) -> None:
 
 def _descendants(pid: int) -> list[int]:
     """The processes that a process and its children have started and that still live."""
-    return [each for child in _children(pid) for each in (child, *_descendants(child))]
+    return [descendant for child in _children(pid) for descendant in (child, *_descendants(child))]
 
 
 def _trees(roots: Iterable[int]) -> set[int]:

@@ -276,7 +276,7 @@ class Launches:
             return self
         names = ", ".join(map(str, self.environments))
         if refusal := without_user_namespace(
-            self.profiles, {each.runtime for each in self.environments}
+            self.profiles, {environment.runtime for environment in self.environments}
         ):
             raise ValueError(refusal)
         if any(each.is_emulated for each in self.environments):

@@ -113,13 +113,13 @@ def _folders() -> tuple[Path, ...]:
 
 def mapped() -> set[Path]:
     """The shared-memory files that living processes map, as far as /proc can be read."""
-    found = set[str]()
+    mapped = set[str]()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):
             text = maps.read_text(errors="replace")
             for folder in _folders():
-                found |= set(re.findall(rf" ({re.escape(str(folder))}/.*)", text))
-    return set(map(Path, found))
+                mapped |= set(re.findall(rf" ({re.escape(str(folder))}/.*)", text))
+    return set(map(Path, mapped))
 
 
 def marked(mark: str) -> set[str]:
@@ -196,13 +196,13 @@ def end_monitors(container: str, patience: float) -> None:
     Args:
         container: its whole id, by which its monitors are called.
     """
-    found = set[str]()
+    monitors = set[str]()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             pid, process = int(path.parent.name), identity(int(path.parent.name))
             if name(pid) == MONITOR and is_own(pid) and container.encode() in path.read_bytes():
-                found.add(process)
-    end(found - {""}, patience)
+                monitors.add(process)
+    end(monitors - {""}, patience)
 
 
 def daemon_of_ours(pid: int) -> str:

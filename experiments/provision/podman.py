@@ -105,7 +105,7 @@ def refuse(rootless: bool, profiles: Iterable[str], layouts: Iterable[str] = ())
     if USERNS in profiles:
         if rootless:
             raise EngineMissing(
-                f"profile {USERNS} is not apart from tuned in a Podman without root, whose "
+                f"profile {USERNS} is the same as tuned in a Podman without root: its "
                 "containers are all in user namespaces",
                 "leave it out of --profiles, or run as root",
             )

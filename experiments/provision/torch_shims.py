@@ -35,7 +35,7 @@ FLAGS = (
     "-Wno-inconsistent-missing-override",  # a function that only newer versions of torch declare
 )
 REMEDY = "see what the compiler says above"
-APT = f"on Debian 12 or Ubuntu 24.04, whose apt has GCC {GCC}: apt-get update, and try again"
+APT = f"on Debian 12 or Ubuntu 24.04, where apt has GCC {GCC}: apt-get update, and try again"
 
 
 def add(

@@ -17,7 +17,7 @@ from experiments.provision.engine import EngineMissing
 SUBORDINATE = (Path("/etc/subuid"), Path("/etc/subgid"))
 """Ids that users may take in their namespaces: NAME:FIRST:COUNT in each line."""
 OF_ROOT = "containers"
-"""The user whose ids root's Podman gives to containers in user namespaces."""
+"""The owner, in /etc/subuid, of the ids that root's Podman gives to user namespaces."""
 FIRST_LENT = 100_000
 """Where useradd(8) begins to lend ids."""
 FORBIDDING = {
@@ -107,7 +107,7 @@ def _without_ids() -> EngineMissing | None:
 
 
 def _free() -> tuple[int, int]:
-    """The first and the last of LENT ids that are lent to nobody."""
+    """The first and the last of LENT ids that no user has."""
     taken = (ids.stop for file in SUBORDINATE for ids in lent(file))
     first = max(taken, default=FIRST_LENT)
     return first, first + LENT - 1

@@ -33,7 +33,7 @@ def find_hosts(allgather: Allgather, rank: int) -> list[tuple[int, ...]]:
 
     def trial() -> _Trial:
         segments.extend(_segments())
-        return _Trial(procfs.boot(Path("/proc")), tuple(each.locator for each in segments))
+        return _Trial(procfs.boot(Path("/proc")), tuple(segment.locator for segment in segments))
 
     try:
         trials = consensus.run_on_all(allgather, trial)

@@ -108,8 +108,8 @@ def kind_of(tensor: torch.Tensor) -> str | None:
 
 def is_in_arena(tensor: torch.Tensor, group: distributed.ProcessGroup | None = None) -> bool:
     """Whether a tensor is in this rank's part of a group's arena; left out: the default group."""
-    found: bool = shim().is_in_arena(handle(group), tensor.data_ptr())
-    return found
+    inside: bool = shim().is_in_arena(handle(group), tensor.data_ptr())
+    return inside
 
 
 def handle(group: distributed.ProcessGroup | None = None) -> int:
@@ -118,8 +118,8 @@ def handle(group: distributed.ProcessGroup | None = None) -> int:
     Raises:
         ValueError: The group is of another backend, or there is no such group in this process.
     """
-    found: int = shim().handle_of(boxed(_backend(group)))
-    return found
+    number: int = shim().handle_of(boxed(_backend(group)))
+    return number
 
 
 def _backend(group: distributed.ProcessGroup | None) -> distributed.Backend:

@@ -200,7 +200,7 @@ def own_engine(tmp_path: Path) -> OwnEngine:
 
 @pytest.fixture
 def static(tmp_path: Path) -> Path:
-    """A program without libraries, whose name no other process has."""
+    """A program without libraries, with a name of its own."""
     program = tmp_path / f"static-{os.getpid()}"
     (tmp_path / "static.c").write_text(STATIC)
     words = ["cc", "-O1", "-static", tmp_path / "static.c", "-o", program]

@@ -1,4 +1,4 @@
-"""Podman of an ordinary user for real: a campaign whose results belong to the user, and no rest.
+"""Podman of an ordinary user for real: results belong to the user, and nothing is left.
 
 The user's world has what machines of users have and this one may lack: cgroups of one version, a
 /dev/net/tun for all, and an interpreter that the user can reach.

@@ -200,7 +200,7 @@ def test_time_in_a_call_does_not_count_while_a_rank_is_stopped(
 
 
 def work_in_slices_alone(run: Run, files: Sequence[Path]) -> None:
-    """Two programs that write all the time: their files grow in slices of the run, and only then."""
+    """Programs that write all the time: their files grow in slices of the run, and only then."""
     deadline = time.monotonic() + PATIENCE
     while not all(path.exists() for path in files) and time.monotonic() < deadline:
         assert not run.work(0.1)

@@ -1,4 +1,4 @@
-"""HBMCOMM_SHM: ranks that share one mount share memory, in a folder that nobody else can change."""
+"""HBMCOMM_SHM: ranks share memory in a folder of one mount, which no other user can change."""
 
 import os
 import subprocess
@@ -149,7 +149,7 @@ def refusal(how: str) -> None:
 def test_a_folder_in_which_others_could_replace_files_is_refused(folder: Path, mode: int) -> None:
     folder.chmod(mode)
     refusal(f"its mode {mode:o} lets other users replace")
-    folder.chmod(mode | 0o1000)  # nobody but its owner replaces another user's file then
+    folder.chmod(mode | 0o1000)  # only its owner replaces a file then
     segment.create("shm", BYTES).unlink()
 
 
