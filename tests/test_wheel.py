@@ -71,6 +71,7 @@ def test_the_version_is_the_same_wherever_a_release_names_it() -> None:
 
 
 @pytest.mark.ranks
+@pytest.mark.rare
 def test_a_users_program_runs_in_an_environment_that_holds_the_wheel_alone(
     made: Wheelhouse, mpirun: Start, tmp_path: Path
 ) -> None:

@@ -148,6 +148,7 @@ def test_a_window_without_anything_to_count_is_refused(tmp_path: Path) -> None:
         measured(asked_for, tmp_path / "out")
 
 
+@pytest.mark.rare
 def test_a_run_without_an_end_is_given_up(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -402,6 +403,7 @@ def test_a_driver_killed_at_any_moment_leaves_nothing_stopped_or_running(
         wait_for(functools.partial(_is_clean, mark), 30)
 
 
+@pytest.mark.rare
 def test_a_line_of_two_mpi_programs_is_timed_as_a_whole(tmp_path: Path) -> None:
     line = "sh -c 'python -c \"from mpi4py import MPI\"; mpiexec -n 2 python program.py 100'"
     runs, lost, said = measured(asked(line, blocks=1, cores=2), tmp_path / "out")

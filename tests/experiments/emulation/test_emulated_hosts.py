@@ -24,6 +24,9 @@ RANKS = Path(__file__).parent / "ranks" / "traffic.py"
 STREAM = RANKS.with_name("stream.py")
 MIB = 2**20
 OWN = f"hbmcomm-own-{os.getpid()}"
+one_mpi_in_ci = pytest.mark.parametrize(
+    "mpi", [pytest.param(mpi, marks=[pytest.mark.rare] * (mpi != "openmpi")) for mpi in MPIS]
+)
 PATIENCE = 20.0  # seconds
 
 
@@ -52,9 +55,7 @@ def test_each_host_has_a_name_a_network_and_memory_of_its_own(hosts: MakeHosts) 
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize(
-    "mpi", [pytest.param(mpi, marks=[pytest.mark.rare] * (mpi != "openmpi")) for mpi in MPIS]
-)
+@one_mpi_in_ci
 def test_a_broadcast_between_hosts_crosses_each_link_once(
     hosts: MakeHosts, mpirun_on: Start, mpi: str
 ) -> None:
@@ -70,7 +71,7 @@ def test_a_broadcast_between_hosts_crosses_each_link_once(
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize("mpi", MPIS)
+@one_mpi_in_ci
 def test_ranks_of_a_host_share_memory_and_use_no_link(
     hosts: MakeHosts, mpirun_on: Start, mpi: str
 ) -> None:

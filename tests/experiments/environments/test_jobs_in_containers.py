@@ -255,7 +255,10 @@ def test_the_shell_lines_do_the_same(prepared: Prepare) -> None:
     assert (job.folder / "result.json").exists(), done.stderr.decode()
 
 
-@pytest.mark.parametrize("layout", SEVERAL)
+@pytest.mark.parametrize(
+    "layout",
+    [pytest.param(name, marks=[pytest.mark.rare] * (name == "per-rank")) for name in SEVERAL],
+)
 def test_podman_forms_a_job_too(layout: str, image: Image, tmp_path: Path) -> None:
     if refusal := system.hindrance(PODMAN):
         pytest.skip(str(refusal))

@@ -95,6 +95,7 @@ def test_intel_mpi_takes_its_policy_of_memory_or_ignores_it_without_hbm(
 
 
 @pytest.mark.ranks
+@pytest.mark.rare
 def test_intel_mpi_refuses_a_policy_that_it_does_not_know(mpirun: Start, tmp_path: Path) -> None:
     program = tmp_path / "policy.py"
     program.write_text(POLICY)
