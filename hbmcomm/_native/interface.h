@@ -233,6 +233,16 @@ int hbm_set_beside(int beside);
 /* Calls on plain NumPy arrays. Objects of Python are their id(). */
 void hbm_numpy(uintptr_t ndarray, uintptr_t in_place);
 int hbm_read_array(uintptr_t object, int writable, uintptr_t *address, uint64_t *entries);
+/* An array of another library, which hbm_read_array reads by the address of this. Set by
+   hbm_set_view. */
+typedef struct {
+    intptr_t references;
+    const void *type;
+    uintptr_t address;
+    uint64_t entries;
+    int32_t dtype, writable;
+} hbm_view;
+void hbm_set_view(hbm_view *view, uintptr_t address, uint64_t entries, int dtype, int writable);
 int hbm_is_in_place(uintptr_t id);
 /* Reads the arguments of a call, of which there may be none; returns whether they are plain. */
 int hbm_read_call(const hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv,

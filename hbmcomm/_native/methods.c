@@ -11,8 +11,8 @@
    that start it. Instead of a request it may have None, and then the last function returns it. The
    Start of a plan asks plan._starting(status).
 
-   No other files of the core but objects.c and vectors.c know Python. These use the stable ABI of Python 3.11;
-   vectorcall is part of it from 3.12 on, and works alike in 3.11. */
+   No other files of the core but those of objects.h know Python. They use the stable ABI of Python
+   3.11; vectorcall is part of it from 3.12 on, and works alike in 3.11. */
 #include "objects.h"
 
 #include "comm/comm.h"
@@ -159,11 +159,9 @@ int hbm_dtype_of(PyObject *datatype)
 
 /* ---- calls ---- */
 
-/* Does the call, or starts it for a request; a status, or the number of the operation. */
-static uint64_t run(const method *m, hbm_comm *comm, PyObject *const *bound, PyObject *request)
+static uint64_t run_on(const method *m, hbm_comm *comm, PyObject *const *bound, uintptr_t send,
+                       uintptr_t recv, PyObject *request)
 {
-    uintptr_t send = m->count > 1 ? (uintptr_t)bound[1] : 0;
-    uintptr_t recv = m->count > 2 ? (uintptr_t)bound[2] : 0;
     int root = root_of(m, bound), reduction = reduction_of(m, bound);
     uint64_t status = HBM_UNREADABLE;
     hbm_call c;
@@ -173,6 +171,28 @@ static uint64_t run(const method *m, hbm_comm *comm, PyObject *const *bound, PyO
                          : (uint64_t)hbm_run(comm, &c);
     Py_END_ALLOW_THREADS
     return status;
+}
+
+/* Does the call, or starts it for a request; a status, or the number of the operation. `bound` are
+   arguments whose references are the caller's; what keeps the memory of an array that is not NumPy's
+   takes its place. */
+static uint64_t run(const method *m, hbm_comm *comm, PyObject **bound, PyObject *request)
+{
+    uintptr_t arrays[] = {m->count > 1 ? (uintptr_t)bound[1] : 0,
+                          m->count > 2 ? (uintptr_t)bound[2] : 0};
+    uint64_t status = run_on(m, comm, bound, arrays[0], arrays[1], request);
+    hbm_view views[2];
+    int opened = 0;
+    for (int i = 1; status == HBM_UNREADABLE && comm && i <= 2 && i < m->count; i++) {
+        PyObject *memory = i == m->root || i == m->op ? NULL : hbm_open_array(bound[i], &views[i - 1]);
+        if (!memory)
+            continue;
+        Py_DECREF(bound[i]);
+        bound[i] = memory;
+        arrays[i - 1] = (uintptr_t)&views[i - 1];
+        opened = 1;
+    }
+    return opened ? run_on(m, comm, bound, arrays[0], arrays[1], request) : status;
 }
 
 /* Takes a reference to `object`; 0 where there is none. */
@@ -337,12 +357,14 @@ static PyObject *request_of(const method *m, PyObject *const *bound, PyObject *r
     return result;
 }
 
-static PyObject *start(const method *m, hbm_comm *comm, PyObject *const *bound,
-                       PyObject *const *plain)
+/* `plain` are the arguments as the core reads them. */
+static PyObject *start(const method *m, hbm_comm *comm, PyObject *const *bound, PyObject **plain)
 {
     PyObject *request = may_start() ? PyObject_CallNoArgs(m->request) : NULL;
-    return request ? request_of(m, bound, request, run(m, comm, plain, request), plain, m->count)
-                   : NULL;
+    if (!request)
+        return NULL;
+    uint64_t started = run(m, comm, plain, request);
+    return request_of(m, bound, request, started, plain, m->count);
 }
 
 static void set_number(PyObject *object, PyObject *name, long value)
@@ -382,22 +404,18 @@ static PyObject *start_again(PyObject *self, PyObject *const *arguments, size_t 
     return new_reference(Py_None);
 }
 
-/* `plain` are the arguments as the core reads them. */
-static PyObject *call_plain(const method *m, hbm_comm *comm, PyObject *const *bound,
-                            PyObject *const *plain)
-{
-    if (m->request != Py_None)
-        return start(m, comm, bound, plain);
-    uint64_t status = run(m, comm, plain, NULL);
-    return status ? go_on(m, again_name, status, bound) : new_reference(Py_None);
-}
-
-static PyObject *call_with_lists(const method *m, hbm_comm *comm, PyObject *const *bound)
+static PyObject *call_plain(const method *m, hbm_comm *comm, PyObject *const *bound)
 {
     PyObject *plain[MOST], *result;
     for (int i = 0; i < m->count; i++)
-        plain[i] = i == 1 || i == 2 ? without_datatype(bound[i]) : new_reference(bound[i]);
-    result = call_plain(m, comm, bound, plain);
+        plain[i] = (i == 1 || i == 2) && hbm_is_list(bound[i]) ? without_datatype(bound[i])
+                                                               : new_reference(bound[i]);
+    if (m->request == Py_None) {
+        uint64_t status = run(m, comm, plain, NULL);
+        result = status ? go_on(m, again_name, status, bound) : new_reference(Py_None);
+    } else {
+        result = start(m, comm, bound, plain);
+    }
     for (int i = 0; i < m->count; i++)
         Py_DECREF(plain[i]);
     return result;
@@ -478,10 +496,7 @@ static PyObject *call(PyObject *self, PyObject *const *arguments, size_t given, 
     if (has_parts(m) && comm)
         return m->request == Py_None ? call_with_parts(m, comm, bound)
                                      : start_with_parts(m, comm, bound);
-    int has_lists = 0;
-    for (int i = 1; i < m->count && i <= 2; i++)
-        has_lists |= hbm_is_list(bound[i]);
-    return has_lists ? call_with_lists(m, comm, bound) : call_plain(m, comm, bound, bound);
+    return call_plain(m, comm, bound);
 }
 
 /* method.__call__ */

@@ -1,4 +1,5 @@
-/* What methods.c has in other files: collectives of Python objects, and of blocks of many lengths. */
+/* What methods.c has in other files: collectives of Python objects, of blocks of many lengths, and of
+   arrays that are not NumPy's. */
 #ifndef HBMCOMM_OBJECTS_H
 #define HBMCOMM_OBJECTS_H
 
@@ -25,5 +26,9 @@ int hbm_dtype_of(PyObject *datatype);
    the call needs, or NULL, in any case. */
 int hbm_read_vectors(const hbm_comm *c, int operation, PyObject *send, PyObject *recv, int root,
                      hbm_part *parts, PyObject **kept, hbm_call *call);
+
+/* Describes an array that is not NumPy's, also as [array, datatype]. Returns a new reference to what
+   keeps its memory; NULL: Python must read it. Raises nothing. */
+PyObject *hbm_open_array(PyObject *spec, hbm_view *view);
 
 #endif

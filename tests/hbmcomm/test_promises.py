@@ -21,6 +21,7 @@ PROMISES = {
     "transports/ranks/many": (2, MPIS),  # any number of operations and communicators in flight
     "transports/ranks/handlers": (2, MPIS),  # errors are MPI's; error handlers see them
     "transports/ranks/interrupts": (2, MPIS),  # after Ctrl-C and lost ranks: errors, right memory
+    "transports/ranks/buffers": (2, ("openmpi", "mpich")),  # arrays of other libraries, read in C
     "transports/ranks/methods": (2, ("openmpi",)),  # methods in C take arguments as Python does
     "transports/ranks/mismatch": (3, ("openmpi",)),  # calls that differ are named on all ranks
     "transports/ranks/misuse": (3, MPIS),  # threads, forks, signals and careless ends do no harm

@@ -37,7 +37,9 @@ typedef struct {
 #define WRITEABLE 0x400
 #define NUMBERS 24
 
-static uintptr_t ndarray, in_place;
+static uintptr_t ndarray, in_place; /* the address of the first is the type of an hbm_view */
+
+_Static_assert(offsetof(hbm_view, type) == offsetof(object, type), "a view begins as an object");
 
 /* By NumPy's type numbers; -1 where Python must read the arguments. */
 static const signed char dtypes[NUMBERS] = {
@@ -56,13 +58,25 @@ void hbm_numpy(uintptr_t type, uintptr_t placeholder)
     in_place = placeholder;
 }
 
+void hbm_set_view(hbm_view *view, uintptr_t address, uint64_t entries, int dtype, int writable)
+{
+    *view = (hbm_view){.type = &ndarray, .address = address, .entries = entries, .dtype = dtype,
+                       .writable = writable};
+}
+
 int hbm_is_in_place(uintptr_t id) { return id == in_place && in_place; }
 
-/* The dtype's code; -1: not an exact ndarray, not contiguous, not native, not writable. */
+/* The dtype's code; -1: not an exact ndarray or a view, not contiguous, not native, not writable. */
 int hbm_read_array(uintptr_t id, int writable, uintptr_t *address, uint64_t *entries)
 {
     const array *a = (const array *)id;
     int needed = ALIGNED | (writable ? WRITEABLE : 0);
+    if (a->head.type == &ndarray) {
+        const hbm_view *view = (const hbm_view *)id;
+        *address = view->address;
+        *entries = view->entries;
+        return writable && !view->writable ? -1 : view->dtype;
+    }
     if ((uintptr_t)a->head.type != ndarray || !ndarray)
         return -1;
     if ((a->flags & needed) != needed || !(a->flags & CONTIGUOUS))

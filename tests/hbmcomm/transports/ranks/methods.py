@@ -15,7 +15,7 @@ from mpi4py import MPI
 from hbmcomm import Communicator
 from hbmcomm.transports.native import OPERATIONS
 from hbmcomm.transports.requests import Request
-from tests.hbmcomm.ranks.promising import keep, promise
+from tests.hbmcomm.ranks.promising import keep, lines_of_python, promise
 
 TIMES = 200
 
@@ -89,17 +89,6 @@ def wrong_arguments_are_errors() -> None:
 
 class Odd:
     _handle = "an address"
-
-
-def lines_of_python(act: Callable[[], object]) -> int:
-    """How many functions in Python run in it, beside itself."""
-    entered: list[str] = []
-    sys.setprofile(lambda frame, event, _: entered.append(event))
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return entered.count("call") - 1
 
 
 @promise
