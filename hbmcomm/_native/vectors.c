@@ -88,6 +88,7 @@ static int set_parts(const side *s, int ranks, PyObject *counts, PyObject *displ
 static int read_side(PyObject *spec, int writable, int ranks, hbm_part *parts, side *s)
 {
     PyObject *array = spec, *counts = NULL, *displacements = NULL, *datatype = NULL;
+    hbm_view view;
     if (hbm_is_list(spec)) {
         Py_ssize_t given = length(spec);
         if (given < 2 || given > 4)
@@ -108,13 +109,15 @@ static int read_side(PyObject *spec, int writable, int ranks, hbm_part *parts, s
         counts = PyTuple_GetItem(counts, 0);
     }
     s->dtype = hbm_read_array((uintptr_t)array, writable, &s->address, &s->entries);
+    if (s->dtype >= 0) {
+        Py_INCREF(array);
+        s->array = array;
+    } else if (!hbm_is_list(array) && (s->array = hbm_open_array(array, &view))) {
+        s->dtype = hbm_read_array((uintptr_t)&view, writable, &s->address, &s->entries);
+    }
     if (s->dtype < 0 || (datatype && hbm_dtype_of(datatype) != s->dtype) || (counts && !parts))
         return 0;
-    if (parts && !set_parts(s, ranks, counts, displacements, parts))
-        return 0;
-    Py_INCREF(array);
-    s->array = array;
-    return 1;
+    return !parts || set_parts(s, ranks, counts, displacements, parts);
 }
 
 /* Sets a call from both sides. A side without an array is MPI.IN_PLACE, and this rank's block is then

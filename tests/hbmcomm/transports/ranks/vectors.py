@@ -33,6 +33,8 @@ SPELLINGS: tuple[Callable[[Array, Layout, MPI.Datatype], Any], ...] = (
     lambda buffer, of, kind: [buffer, of[0], of[1], kind],
     lambda buffer, of, kind: (buffer, (tuple(of[0]), tuple(of[1])), kind),
     lambda buffer, of, kind: [buffer, np.array(of[0], "i8"), np.array(of[1], "i4"), kind],
+    lambda buffer, of, kind: [memoryview(buffer), (of[0], of[1]), kind],
+    lambda buffer, of, _: [memoryview(buffer), (of[0], of[1])],
 )
 
 
@@ -90,8 +92,8 @@ def a_rank_alone_takes_no_more_than_its_block() -> None:
     alone = Communicator(MPI.COMM_SELF, "regular", "direct")
     for seed, spell in enumerate(SPELLINGS):
         received = np.full(9, 7, "i4")
-        sent_at, received_at = ([3], [seed + 1], 9), ([3], [2], 9)
-        sent = np.arange(9, dtype="i4")
+        sent_at, received_at = ([3], [seed + 1], 12), ([3], [2], 9)
+        sent = np.arange(12, dtype="i4")
         alone.Alltoallv(spell(sent, sent_at, MPI.INT), spell(received, received_at, MPI.INT))
         assert received.tolist() == [7, 7, *range(seed + 1, seed + 4), 7, 7, 7, 7]
     alone.Free()
