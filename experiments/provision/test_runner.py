@@ -1,9 +1,9 @@
 """The test suite: its tools, its parts, and which of them share the machine.
 
 Tests that start containers change the engine, and some look at the whole machine: these run one
-after the other, and often wait. Beside them are emulated machines, clusters and sanitized builds of
-the core, which mostly compute. All other tests run beside each other, as many as there are cores
-and one more, since a test often waits without using a core.
+after the other, and often wait. Beside them are emulated machines, clusters and builds of the core,
+which mostly compute. All other tests run beside each other, as many as there are cores and one more,
+since a test often waits without using a core.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ RARE = "rare"
 CHEAPER_STARTS = {
     "OPENBLAS_NUM_THREADS": "1",  # NumPy's threads spin for a while, one on each core
     "PYTHONDONTWRITEBYTECODE": "",  # where it is set, each start compiles all modules
+    "OMPI_MCA_btl": "^ofi",  # it sleeps for a second in MPI_Init
 }
 """Variables of the tests, which start some thousand Pythons."""
 NOTHING_CHOSEN = 5

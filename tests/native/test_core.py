@@ -62,6 +62,7 @@ TESTS = {
     "numbers": "the number of an operation never names another one",
     "sleepers": "of two threads that sleep on a rank, each is woken",
     "mpi_threads": "a thread that may not call MPI leaves that to one that may",
+    "watched": "a thread of the library receives into pages whose faults the program handles",
     "forks": "the child of a fork finds no lock held, and has operations of its own",
     "refusals": "idle memory is returned but for what the kernel refuses, or a peer may write into",
     "hosts": "any sequence of calls of several hosts gives the results of a naive reference",

@@ -21,7 +21,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -139,16 +138,12 @@ static void *keep(void *argument)
 
 static int start(hbm_claim *claim)
 {
-    sigset_t all, before;
     pthread_attr_t attributes;
     int problem = pthread_attr_init(&attributes);
     if (problem)
         return problem;
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    sigfillset(&all); /* the program's own threads handle signals */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    problem = pthread_create(&claim->thread, &attributes, keep, claim);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    problem = hbm_start_thread(&claim->thread, &attributes, keep, claim);
     pthread_attr_destroy(&attributes);
     return problem;
 }

@@ -16,7 +16,6 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -25,6 +24,7 @@
 #include "comm/mpi_table.h"
 #include "comm/progress.h"
 #include "comm/requests.h"
+#include "memory/fork.h"
 
 #define PERIOD_NS (200 * 1000)
 #define IDLE_POLLS 1000 /* after which MPICH's hook is removed */
@@ -92,15 +92,6 @@ static void wake_watcher(void)
         syscall(SYS_futex, &asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static void start_watcher(void)
-{
-    sigset_t all, before;
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    has_watcher = !pthread_create(&watcher, NULL, watch, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
 void hbm_watch(void)
 {
     if (!hbm_has_mpi())
@@ -114,7 +105,7 @@ void hbm_watch(void)
         if (!atomic_load_explicit(&hooked, memory_order_relaxed) && !atomic_exchange(&hooked, 1))
             ((register_progress)hbm_mpi_table.register_progress)(poll_for_open_mpi);
     } else if (!atomic_exchange(&hooked, 1)) {
-        start_watcher();
+        has_watcher = !hbm_start_thread(&watcher, NULL, watch, NULL);
     } else {
         wake_watcher();
     }

@@ -412,6 +412,7 @@ def test_an_image_on_musl_is_compared_with_the_hosts_program(
     assert "another C library: ld-musl-x86_64.so.1, where host has libc.so.6" in cause.text
 
 
+@pytest.mark.rare
 def test_training_with_torch_on_one_cpu_is_told_so(
     build: Build, torch_image: Image, tmp_path: Path
 ) -> None:

@@ -2,6 +2,8 @@
 #include "core_test.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -219,6 +221,47 @@ void test_mpi_threads(UNUSED uint64_t seed, UNUSED double seconds)
           "a thread of the library called MPI beside the program");
     CHECK(another_ends_it(HBM_MULTIPLE, run_barrier, test_it_beside),
           "a thread of the library did not end a request");
+}
+
+/* ---- the library's own thread, under an MPI without hooks ---- */
+
+static unsigned char *slow_page;
+static _Atomic int faults;
+
+static void open_page(UNUSED int number, siginfo_t *info, UNUSED void *context)
+{
+    if ((unsigned char *)info->si_addr < slow_page || (unsigned char *)info->si_addr >= slow_page + PAGE)
+        _exit(3);
+    mprotect(slow_page, PAGE, PROT_READ | PROT_WRITE);
+    atomic_fetch_add(&faults, 1);
+}
+
+/* A program may handle faults of its memory itself, as collectors of garbage do. */
+void test_watched(UNUSED uint64_t seed, UNUSED double seconds)
+{
+    const hbm_mpi mpi = {.handle_bytes = 8};
+    const struct sigaction fault = {.sa_sigaction = open_page, .sa_flags = SA_SIGINFO};
+    unsigned char sent[64];
+    memset(sent, 7, sizeof sent);
+    slow_page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(slow_page != MAP_FAILED && !sigaction(SIGSEGV, &fault, NULL), "no page with a handler");
+    hbm_call call = {.operation = HBM_BCAST, .dtype = HBM_UINT8, .count = sizeof sent};
+    pair p = new_pair();
+    hbm_use_mpi(&mpi);
+    call.send = call.recv = (uintptr_t)slow_page;
+    hbm_operation *o = hbm_new(p.comms[1], &call);
+    CHECK(hbm_start(o, 0) == HBM_PENDING, "a broadcast is complete without its root");
+    call.send = call.recv = (uintptr_t)sent;
+    CHECK(hbm_run(p.comms[0], &call) == HBM_OK, "the root of a broadcast waits");
+    for (int i = 0; i < 5000 && status_of(o) == HBM_PENDING; i++)
+        sleep_ms(1);
+    CHECK(status_of(o) == HBM_OK, "nobody advanced the operation");
+    CHECK(atomic_load(&faults) == 1, "%d faults of one page", atomic_load(&faults));
+    CHECK(!memcmp(slow_page, sent, sizeof sent), "other data arrived");
+    hbm_drop(o);
+    hbm_use_mpi(NULL);
+    end_pair(p);
+    munmap(slow_page, PAGE);
 }
 
 /* ---- a fork while another thread is inside the library ---- */
