@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "memory/fork.h"
 
 #include <errno.h>
 #include <limits.h>
