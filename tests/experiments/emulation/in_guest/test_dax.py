@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from experiments.emulation import description, guest_command
+from experiments.environments.profiles import CONTAINER_USER as USER
 from experiments.environments.profiles import Machine
 from experiments.model.checkout import ROOT
 from experiments.provision.image import PREFIX
@@ -17,7 +18,7 @@ PROGRAMS = [
 ]
 MACHINE, DEVICE, RANKS = "hbm-as-dax", "/dev/dax0.0", 2
 BLOCKS = "/sys/devices/system/node/node1/memory[0-9]*"  # of the node that it becomes
-ALL = Machine(cpus="0-3", mems="0", dax=(DEVICE,), uid=1000, gid=1000)
+ALL = Machine(cpus="0-3", mems="0", dax=(DEVICE,), uid=USER, gid=USER)
 
 
 def bare(there: Any) -> Any:

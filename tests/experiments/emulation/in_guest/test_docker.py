@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from experiments.environments.profiles import CONTAINER_USER as USER
 from experiments.environments.profiles import Machine
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)]
 
 PROGRAM = Path(__file__).parent / "ranks" / "confined.py"
-QUADRANT = Machine(cpus="0-1", mems="0,4", dax=(), uid=1000, gid=1000)
+QUADRANT = Machine(cpus="0-1", mems="0,4", dax=(), uid=USER, gid=USER)
 OTHER = "5"
 SYS_ADMIN, SYS_NICE = 21, 23  # bits of a set of capabilities: linux/capability.h
 

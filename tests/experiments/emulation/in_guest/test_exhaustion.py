@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from experiments.environments.profiles import CONTAINER_USER as USER
 from experiments.environments.profiles import Machine
 
 pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest.mark.timeout(1800)]
@@ -13,7 +14,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.rare, pytest
 PROGRAM = Path(__file__).parent / "ranks" / "exhausted.py"
 MACHINE = "knl-quadrant-flat"
 MIB = 2**20
-ALL = Machine(cpus="0-3", mems="0-1", dax=(), uid=1000, gid=1000)
+ALL = Machine(cpus="0-3", mems="0-1", dax=(), uid=USER, gid=USER)
 
 
 def bare(there: Any) -> Any:
