@@ -94,6 +94,15 @@ def check_error(status: int, asked: str) -> None:
 
 
 @lru_cache(maxsize=1)
+def _has_numa() -> bool:
+    """What memkind asks at its first allocation; where it is refused, it ends the process."""
+    try:
+        return int(_library().numa_available()) >= 0
+    except AttributeError:  # a memkind that holds libnuma itself
+        return True
+
+
+@lru_cache(maxsize=1)
 def _library() -> Any:
     try:
         return _ffi.dlopen(SONAME)
@@ -102,6 +111,11 @@ def _library() -> Any:
 
 
 def _kind(kind: str) -> Any:
+    if not _has_numa():
+        raise MemkindError(
+            "memkind needs a kernel with NUMA policies, and this one has no get_mempolicy "
+            "(CONFIG_NUMA)"
+        )
     try:
         return getattr(_library(), f"MEMKIND_{kind.upper()}")
     except AttributeError:

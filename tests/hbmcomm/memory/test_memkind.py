@@ -42,6 +42,32 @@ except memkind.MemkindError as error:
     assert re.match(r"memkind, asked for kind hbw: <memkind> .* \(-\d+\)", result.stdout), result
 
 
+@pytest.mark.parametrize("error", ["ENOSYS", "EPERM"])
+def test_a_kernel_without_numa_ends_no_process(python, error: str) -> None:
+    """memkind aborts where libnuma finds no NUMA, at its first allocation of any kind."""
+    result = python(
+        """
+import sys
+import numpy as np
+import hbmcomm
+for kind in ("regular", "interleave"):
+    print(kind, hbmcomm.zeros(1000, kind=kind).sum())
+    try:
+        with hbmcomm.numpy_memory(kind):
+            print(np.ones(1000).sum())
+    except hbmcomm.KindUnavailable as error:
+        print(error, file=sys.stderr)
+""",
+        emulate=False,
+        refuse=("get_mempolicy", "mbind", "move_pages"),
+        as_error=error,
+    )
+    assert result.returncode == 0, result
+    assert {"regular 0.0", "interleave 0.0"} <= {*result.stdout.splitlines()}
+    without = "memkind needs a kernel with NUMA policies, and this one has no get_mempolicy"
+    assert error == "EPERM" or result.stderr.count(without) == 2, result  # libnuma decides on EPERM
+
+
 def test_an_impossible_alignment_is_an_error_not_a_crash() -> None:
     with pytest.raises(MemkindError, match="64 bytes of kind regular"):
         memkind.allocate("regular", 64, 3)
