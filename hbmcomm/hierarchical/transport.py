@@ -21,7 +21,7 @@ from hbmcomm.hierarchical.settings import NAMES, Settings, settings
 from hbmcomm.memory import consensus
 from hbmcomm.memory.arena_creation import create_arena
 from hbmcomm.memory.kinds import resolve
-from hbmcomm.transports import mpi_progress, native
+from hbmcomm.transports import mpi_lock, mpi_progress, native
 from hbmcomm.transports.direct import Direct
 from hbmcomm.transports.native import FOREIGN_NUMBERS, Core, ffi, forget, keep, lib, setting
 from hbmcomm.transports.opening import open_core, open_on_all
@@ -44,7 +44,7 @@ class _Hosts:
     ) -> None:
         self.core, self.wire = core, wire  # the core uses both
         table = ffi.new("hbm_wire *")
-        if not lib.hbm_wire_of_mpi(mpi_progress.handle_of(wire, MPI.Comm), table):
+        if not lib.hbm_wire_of_mpi(mpi_lock.handle_of(wire, MPI.Comm), table):
             raise ArenaUnavailable("transport hierarchical: mpi4py hides the functions of its MPI")
         host_of = ffi.new("int32_t[]", [layout.host_of[rank] for rank in range(wire.size)])
         leading = ffi.new("int32_t[]", layout.leading)

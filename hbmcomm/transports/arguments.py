@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mpi4py import MPI
 
+from hbmcomm.transports import mpi_lock
 from hbmcomm.transports.message import Message, Unreadable, in_place, read, read_each
 from hbmcomm.transports.native import REDUCTIONS, SHAPES, lib
 from hbmcomm.transports.operand import Operand, blocks, foreign, operand
@@ -165,7 +166,7 @@ def _number(op: MPI.Op) -> int:
     found = _NUMBERS.get(getattr(op, "handle", 0))
     if found is not None:
         return found
-    if not isinstance(op, MPI.Op) or op.is_predefined or not op.Is_commutative():
+    if not isinstance(op, MPI.Op) or op.is_predefined or not mpi_lock.is_commutative(op):
         raise Unserved
     return int(lib.HBM_USER)
 

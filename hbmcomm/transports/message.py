@@ -18,6 +18,8 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
+from hbmcomm.transports import mpi_lock
+
 Bytes = NDArray[np.uint8]
 _PAIR = (list, tuple)
 
@@ -55,7 +57,7 @@ class Message(NamedTuple):  # not a dataclass: every call creates one, and this 
         memory = self._memory()
         if self.gapless:
             return memory
-        packed = np.empty(self.datatype.Pack_size(self.entries, MPI.COMM_SELF), np.uint8)
+        packed = np.empty(mpi_lock.pack_size(self.datatype, self.entries), np.uint8)
         end = self.datatype.Pack(memory, packed, 0, MPI.COMM_SELF) if self.entries else 0
         return packed[:end]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from mpi4py import MPI
 
+from hbmcomm.transports.mpi_lock import handle_of
 from hbmcomm.transports.native import ffi, lib
 
 _FUNCTIONS = {
@@ -83,11 +84,6 @@ def _address(library: ctypes.CDLL, name: str) -> int:
     except AttributeError:
         return 0
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
-
-
-def handle_of(of: Any, kind: type) -> int:
-    words = {4: ctypes.c_uint32, 8: ctypes.c_uint64}
-    return int(words[MPI._sizeof(kind)].from_address(MPI._addressof(of)).value)
 
 
 def _end_with_mpi() -> None:

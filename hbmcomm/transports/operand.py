@@ -14,6 +14,7 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
+from hbmcomm.transports import mpi_lock
 from hbmcomm.transports.message import Bytes, Message
 from hbmcomm.transports.native import DTYPES, PAIRS, ffi, lib
 
@@ -214,9 +215,8 @@ def _code(datatype: MPI.Datatype) -> int | None:
     """The core's code for the predefined type in a datatype; None if there are several."""
     if datatype.is_predefined:
         return _CODES.get(datatype.handle)
-    base, _, _ = datatype.decode()
-    bases = [base] if isinstance(base, MPI.Datatype) else list(base)
-    codes = {_code(each) for each in bases}
+    with mpi_lock.bases(datatype) as bases:
+        codes = {_code(each) for each in bases}
     return codes.pop() if len(codes) == 1 else None
 
 
@@ -260,7 +260,7 @@ def _packed_offsets(datatype: MPI.Datatype) -> NDArray[np.int64]:
 
 def _filled(datatype: MPI.Datatype, value: int) -> Bytes:
     """A buffer for one packed entry."""
-    return np.full(datatype.Pack_size(1, MPI.COMM_SELF), value, np.uint8)
+    return np.full(mpi_lock.pack_size(datatype, 1), value, np.uint8)
 
 
 def _codes() -> dict[int, int]:

@@ -45,6 +45,34 @@ def a_second_thread_is_refused_and_the_first_goes_on() -> None:
 
 
 @promise
+def a_function_that_mpi_runs_on_another_thread_stops_no_call() -> None:
+    """Intel MPI runs it with the lock of all its functions, and it needs Python's lock."""
+    comm, entered = direct(), threading.Event()
+
+    def slowly(one: MPI.buffer, other: MPI.buffer, _: MPI.Datatype) -> None:
+        entered.set()
+        time.sleep(A_WHILE)  # without Python's lock
+        np.frombuffer(other, "f8")[...] += np.frombuffer(one, "f8")
+
+    def total(one: MPI.buffer, other: MPI.buffer, _: MPI.Datatype) -> None:
+        np.frombuffer(other, "f8")[...] += np.frombuffer(one, "f8")
+
+    slow, sum_of = MPI.Op.Create(slowly, commute=True), MPI.Op.Create(total, commute=True)
+    pair = MPI.DOUBLE.Create_vector(2, 1, 2).Create_resized(0, 32).Commit()
+    given, taken = np.ones(2), np.zeros(2)
+    waiter = threading.Thread(target=lambda: WORLD.Iallreduce(given, taken, slow).Wait())
+    waiter.start()
+    entered.wait(10)
+    x, spread = np.zeros(2), np.zeros((comm.size, 4))
+    comm.Allreduce(np.ones(2), x, sum_of)
+    comm.Allgather([np.ones(4), 1, pair], [spread, 1, pair])
+    waiter.join()
+    assert (x == comm.size).all() and (taken == comm.size).all()
+    assert (spread == [1, 0, 1, 0]).all()
+    comm.Free()
+
+
+@promise
 def other_threads_run_while_one_waits() -> None:
     comm, ticks = direct(), []
     waiter = threading.Thread(target=comm.Barrier)
