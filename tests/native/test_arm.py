@@ -43,7 +43,7 @@ WITH_SVE = "max"
 WITHOUT_SVE = "max,sve=off"
 IN_CI = {
     (WITHOUT_SVE, "kernels"),
-    *((WITH_SVE, test) for test in ("links", "groups", "mismatch", "closed")),
+    *((WITH_SVE, test) for test in ("halves", "links", "groups", "mismatch", "closed")),
     *((WITH_SVE, test) for test in ("interrupted", "halfway", "flags", "busy", "refused")),
     *((WITH_SVE, test) for test in ("heap_forks", "handler", "optimizers", "updates")),
 }

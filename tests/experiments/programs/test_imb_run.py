@@ -28,11 +28,11 @@ def run(asked: Launch, folder: Path, **variables: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("operations", "sizes"),
     [
-        (("allreduce",), (1024,)),
+        (("bcast", "allreduce"), (1024,)),
         pytest.param(tuple(BENCHMARKS), (1024,), marks=pytest.mark.rare),
         pytest.param(("bcast",), (8, 2**23), marks=pytest.mark.rare),
     ],
-    ids=["one operation", "every operation", "more than IMB's own largest size"],
+    ids=["two operations", "every operation", "more than IMB's own largest size"],
 )
 def test_the_real_program_measures_what_a_launch_asks_for(
     operations: tuple[str, ...], sizes: tuple[int, ...], tmp_path: Path
