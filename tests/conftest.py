@@ -27,6 +27,9 @@ GUESTS, VISITS = "tests/experiments/emulation/", "tests/experiments/emulation/in
 STOPPED = "tests/experiments/emulation/test_stopped_campaign.py"
 CLUSTER = "tests/experiments/cluster/"
 CORE = "tests/native/"
+SANITIZED = tuple(
+    f"{CORE}test_core.py::test_core_alone[{build}-" for build in ("thread", "address")
+)
 pytest_plugins = ["tests.campaigns", "tests.second_user", "tests.sharing", "tests.skips"]
 
 hypothesis.settings.register_profile("suite", deadline=None)  # a busy machine takes its time
@@ -189,12 +192,12 @@ def _parameters(item: pytest.Item) -> list[object]:
 class InTwoGroups(LoadScopeScheduling):
     """Guests of emulated machines; and all else that does not run beside others.
 
-    Builds of the core, which take seconds of a compiler, and clusters, whose hosts have a /dev/shm
-    of their own, are with the guests: so both groups take as long.
+    Sanitized builds of the core and clusters, whose hosts have a /dev/shm of their own, are with
+    the guests: so both groups take as long.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        beside = nodeid.startswith((GUESTS, CLUSTER, CORE))
+        beside = nodeid.startswith((GUESTS, CLUSTER, *SANITIZED))
         return "beside" if beside and not nodeid.startswith(STOPPED) else "alone"
 
 

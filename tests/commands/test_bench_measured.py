@@ -225,6 +225,7 @@ def test_settings_that_hang_crash_or_do_not_start_are_left_out_and_named(
 
 
 @pytest.mark.alone
+@pytest.mark.rare
 def test_an_interrupt_keeps_and_shows_what_finished(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with nothing_left():

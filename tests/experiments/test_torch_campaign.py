@@ -17,6 +17,7 @@ from plots.html.report import report
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
 
+@pytest.mark.rare
 def test_groups_of_torch_are_measured_on_the_host_and_in_docker(
     torch_image: Image, tmp_path: Path
 ) -> None:

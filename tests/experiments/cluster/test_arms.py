@@ -42,7 +42,7 @@ def spec(slurm: Cluster) -> Path:
     return path
 
 
-@pytest.mark.parametrize("turns", [True, False])
+@pytest.mark.parametrize("turns", [True, pytest.param(False, marks=pytest.mark.rare)])
 def test_arms_take_turns_over_nodes_where_the_site_lets_them(
     turns: bool, slurm: Cluster, spec: Path
 ) -> None:

@@ -164,6 +164,7 @@ def test_the_same_files_in_userland_and_in_docker_run_in_turns_and_leave_nothing
     assert not engine.api.containers(all=True, filters={"label": LABEL})
 
 
+@pytest.mark.rare
 def test_a_window_is_as_long_in_a_container_whose_program_ignores_sigterm(
     user_image: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -187,6 +188,7 @@ def test_a_window_is_as_long_in_a_container_whose_program_ignores_sigterm(
         assert 20 < run.metric < 200
 
 
+@pytest.mark.rare
 def test_a_rank_that_is_killed_by_hand_in_a_container_is_a_lost_run(
     engine: docker.DockerClient, user_image: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -85,7 +85,7 @@ def samples_of(folder: Path) -> dict[str, np.ndarray]:
         return {key: stored[key] for key in stored.files}
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.rare), 2, 3])
 def test_every_operation_is_timed_on_every_rank(
     measured: Measured, harness: Harness, tmp_path: Path, ranks: int
 ) -> None:
