@@ -178,12 +178,12 @@ PyObject *hbm_open_array(PyObject *spec, hbm_view *view)
         dtype = datatype ? hbm_dtype_of(datatype) : -1;
         Py_XDECREF(datatype);
     }
-    if (!array || (array != spec && dtype < 0))
-        memory = NULL;
-    else if (PyObject_CheckBuffer(array))
-        memory = open_buffer(array, view);
-    else if (has_torch() && Py_TYPE(array) == tensor_type)
-        memory = open_tensor(array, view);
+    if (array && (array == spec || dtype >= 0)) {
+        if (PyObject_CheckBuffer(array))
+            memory = open_buffer(array, view);
+        else if (has_torch() && Py_TYPE(array) == tensor_type)
+            memory = open_tensor(array, view);
+    }
     if (array != spec)
         Py_XDECREF(array);
     if (memory && dtype >= 0 && dtype != view->dtype) {

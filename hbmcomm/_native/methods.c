@@ -184,7 +184,8 @@ static uint64_t run(const method *m, hbm_comm *comm, PyObject **bound, PyObject 
     hbm_view views[2];
     int opened = 0;
     for (int i = 1; status == HBM_UNREADABLE && comm && i <= 2 && i < m->count; i++) {
-        PyObject *memory = i == m->root || i == m->op ? NULL : hbm_open_array(bound[i], &views[i - 1]);
+        int is_array = i != m->root && i != m->op;
+        PyObject *memory = is_array ? hbm_open_array(bound[i], &views[i - 1]) : NULL;
         if (!memory)
             continue;
         Py_DECREF(bound[i]);

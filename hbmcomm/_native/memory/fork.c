@@ -1,6 +1,6 @@
-/* Starts threads. Counts forks with a handler that runs in the child alone (pthread_atfork), so that a check costs
-   a load and no system call. Children that clone(2) creates without libc are not counted. A child
-   writes the count while it has one thread, so it needs no ordering. */
+/* Starts threads. Counts forks with a handler that runs in the child alone (pthread_atfork), so that
+   a check costs a load and no system call. Children that clone(2) creates without libc are not
+   counted. A child writes the count while it has one thread, so it needs no ordering. */
 #include "memory/fork.h"
 
 #include <signal.h>

@@ -230,7 +230,8 @@ static _Atomic int faults;
 
 static void open_page(UNUSED int number, siginfo_t *info, UNUSED void *context)
 {
-    if ((unsigned char *)info->si_addr < slow_page || (unsigned char *)info->si_addr >= slow_page + PAGE)
+    const unsigned char *at = info->si_addr;
+    if (at < slow_page || at >= slow_page + PAGE)
         _exit(3);
     mprotect(slow_page, PAGE, PROT_READ | PROT_WRITE);
     atomic_fetch_add(&faults, 1);

@@ -131,9 +131,8 @@ void random_sequence(group g, uint64_t seed);
     T(sleep) T(flags) T(busy) T(refused) T(intruder) T(died) T(departures) T(claims)          \
     T(claims_and_forks) T(kills) T(heap) T(heap_threads) T(heap_forks) T(handler)             \
     T(reductions) T(kernels) T(halves) T(links) T(groups) T(rates) T(optimizers) T(updates)   \
-    T(leaving) T(held) T(many_in_flight) T(numbers) T(sleepers) T(mpi_threads) T(watched) T(forks)       \
-    T(refusals) T(offers) T(failing) T(steps) T(hosts) T(lost) T(pushes)                      \
-    T(hooks)                                                                                  \
+    T(leaving) T(held) T(many_in_flight) T(numbers) T(sleepers) T(mpi_threads) T(watched)     \
+    T(forks) T(refusals) T(offers) T(failing) T(steps) T(hosts) T(lost) T(pushes) T(hooks)    \
     COUNTING_TESTS(T)
 #define DECLARE_TEST(name) void test_##name(uint64_t seed, double seconds);
 TESTS(DECLARE_TEST)
