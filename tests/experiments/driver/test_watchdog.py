@@ -73,15 +73,22 @@ def guard_of(folder: Path) -> int:
 
 
 @pytest.fixture
-def driver(tmp_path: Path) -> Iterator[Driver]:
-    segment = tracking.SHM / f"sm_segment.test_guard.{os.getpid()}"
-    made = Driver(tmp_path, segment)
+def shm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in place of /dev/shm. There, the end of any launch takes what nobody maps."""
+    path = tmp_path / "shm"
+    path.mkdir()
+    monkeypatch.setenv(tracking.NAMED_SHM, str(path))
+    return path
+
+
+@pytest.fixture
+def driver(tmp_path: Path, shm: Path) -> Iterator[Driver]:
+    made = Driver(tmp_path, shm / "sm_segment.1")
     yield made
     made.process.kill()
     made.process.wait()
     tracking.end_marked(made.identity)
     tracking.end_daemons(made.identity, 5)
-    segment.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("group", [False, True])
@@ -167,8 +174,10 @@ def test_a_driver_that_ends_by_itself_takes_the_guard_with_it(tmp_path: Path) ->
     assert tracking.MARK not in os.environ
 
 
-def test_an_interruption_between_a_beginning_and_its_end_leaves_nothing(tmp_path: Path) -> None:
-    out, segment = tmp_path / "out", tracking.SHM / f"sm_segment.test_guard.{os.getpid()}.2"
+def test_an_interruption_between_a_beginning_and_its_end_leaves_nothing(
+    tmp_path: Path, shm: Path
+) -> None:
+    out, segment = tmp_path / "out", shm / "sm_segment.1"
     with pytest.raises(KeyboardInterrupt), watchdog.watching(out, print):
         (out / "incoming/0000-host").mkdir(parents=True)
         (out / ".table.json.77").write_text("{")

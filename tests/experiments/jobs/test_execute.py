@@ -25,7 +25,8 @@ from experiments.provision import mpi_wheels
 from tests.awaiting import alive
 
 pytestmark = pytest.mark.alone
-SEGMENT = tracking.SHM / f"sm_segment.test.{os.getpid()}"
+SEGMENT = tracking.SHM / f"hbmcomm-test-segment.{os.getpid()}"
+"""Its name is of no pattern, so that no launch of another test removes it."""
 MARKED = os.environ | {tracking.MARK: "test"}
 
 
@@ -156,15 +157,14 @@ def test_a_container_without_an_engine_is_an_error_that_names_doctor(tmp_path: P
         execute(Container("image", ("true",), {}), tmp_path / "log", None, never)
 
 
-def test_the_shared_memory_of_killed_ranks_goes_and_that_of_others_stays(tmp_path: Path) -> None:
-    others, ours = (SEGMENT.with_name(f"{SEGMENT.name}.{i}") for i in range(2))
+def test_the_shared_memory_of_killed_ranks_goes_and_that_of_others_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(tracking.NAMED_SHM, str(tmp_path))
+    others, ours = (tmp_path / f"sm_segment.{i}" for i in range(2))
     others.write_bytes(b"of a job that runs")
-    try:
-        stopped(tmp_path, f"pathlib.Path({str(ours)!r}).write_bytes(b'x')\ntold.write_text('x')")
-        assert [path.exists() for path in (others, ours)] == [True, False]
-    finally:
-        for path in (others, ours):
-            path.unlink(missing_ok=True)
+    stopped(tmp_path, f"pathlib.Path({str(ours)!r}).write_bytes(b'x')\ntold.write_text('x')")
+    assert [path.exists() for path in (others, ours)] == [True, False]
 
 
 def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mapped_it(
