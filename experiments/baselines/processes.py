@@ -140,16 +140,16 @@ def start(launch: Launch, work: Work) -> None:
 
 
 def _await(ranks: Sequence[Any]) -> None:
-    for each in ranks:
-        each.start()
-    waiting = {each.sentinel: each for each in ranks}
+    for process in ranks:
+        process.start()
+    waiting = {process.sentinel: process for process in ranks}
     while waiting:
         for sentinel in wait(list(waiting)):
             ended = waiting.pop(sentinel)
             ended.join()
             if ended.exitcode:
-                for each in waiting.values():
-                    each.kill()
+                for process in waiting.values():
+                    process.kill()
                 raise SystemExit(1)
 
 
@@ -167,8 +167,8 @@ def _shared(size: int) -> Array:
 
 def _no_room(size: int) -> dict[str, str]:
     """Why arrays of this size cannot be shared; a page past the end of /dev/shm kills a rank."""
-    found = os.statvfs(SHM)
-    free = found.f_bavail * found.f_frsize
+    stats = os.statvfs(SHM)
+    free = stats.f_bavail * stats.f_frsize
     if size <= MEMORY_SHARE * free:
         return {}
     return {

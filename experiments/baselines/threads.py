@@ -34,8 +34,8 @@ class Threads(InPlace):
         self._table[self.rank] = (send, recv)
 
     def shown(self, rank: int, which: int, elements: int, dtype: np.dtype[Any]) -> Array:
-        found: Array = self._table[rank][which]
-        return found
+        array: Array = self._table[rank][which]
+        return array
 
 
 def start(launch: Launch, work: Work) -> None:
@@ -52,7 +52,7 @@ def start(launch: Launch, work: Work) -> None:
         ended_by_any_error(rank, lambda: work(Team(comm, {"mpi": comm}, send, recv)))
 
     ranks = [threading.Thread(target=one, args=(rank,)) for rank in range(launch.ranks)]
-    for each in ranks:
-        each.start()
-    for each in ranks:
-        each.join()
+    for thread in ranks:
+        thread.start()
+    for thread in ranks:
+        thread.join()

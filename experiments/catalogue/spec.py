@@ -49,7 +49,7 @@ def load(name: str) -> Experiment:
                 f"experiment {name}: no such file; ./inv run --list shows those there are"
             )
     elif name not in _files():
-        if name.lower() in {each.lower() for call in CALLS.items() for each in call}:
+        if name.lower() in {spelling.lower() for call in CALLS.items() for spelling in call}:
             raise SpecError(
                 f"experiment {name!r}: that is an operation; measure it with --ops {name}"
             )
@@ -137,15 +137,15 @@ def restrict(
         "launches": patched(asked, launches, source),
         "measurement": patched(experiment.measurement, timing, source),
     }
-    found = patched(experiment, tables, source)
+    chosen = patched(experiment, tables, source)
     for flag, text in (("profiles", profiles), ("layouts", layouts)):
-        if text and not any(each.has_engine for each in found.launches.environments):
+        if text and not any(environment.has_engine for environment in chosen.launches.environments):
             raise SpecError(
                 f"--{flag} {text} is for containers of an engine, and the campaign has "
-                f"{', '.join(map(str, found.launches.environments))}: drop --{flag}, or ask for "
+                f"{', '.join(map(str, chosen.launches.environments))}: drop --{flag}, or ask for "
                 "docker in --env"
             )
-    return found
+    return chosen
 
 
 def _peers(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -36,13 +36,13 @@ def addresses(nodes: str) -> dict[str, Address]:
         nodes: as Slurm lists them: "n[1-4,7]".
     """
     usual = re.search(r"SlurmdPort\s*=\s*(\d+)", _scontrol("config"))
-    found = {}
+    by_node = {}
     for line in _scontrol("node", nodes, "--oneliner").splitlines():
         values = dict(re.findall(r"\b(NodeName|NodeAddr|Port)=(\S+)", line))
         port = values.get("Port") or (usual[1] if usual else "")
         if port and "NodeAddr" in values:
-            found[values["NodeName"]] = values["NodeAddr"], int(port)
-    return found
+            by_node[values["NodeName"]] = values["NodeAddr"], int(port)
+    return by_node
 
 
 def _scontrol(*words: str) -> str:

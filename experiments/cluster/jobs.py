@@ -159,8 +159,8 @@ def cancel(job: str) -> None:
     _slurm(["scancel", job])
     deadline = time.monotonic() + ENDING
     while time.monotonic() < deadline:
-        found = state(job)
-        if found and found.is_over:
+        job_state = state(job)
+        if job_state and job_state.is_over:
             return
         time.sleep(LOOK)
 
@@ -190,8 +190,8 @@ def follow(
                 time.sleep(LOOK)
                 continue
             asked = now
-            found = state(job)
-            if found is None:
+            job_state = state(job)
+            if job_state is None:
                 if now - answered > SILENT:
                     raise ExperimentsError(
                         f"Slurm does not answer for {now - answered:.0f} s; job {job} goes on "
@@ -199,12 +199,12 @@ def follow(
                     )
                 continue
             answered = now
-            if found.never:
+            if job_state.never:
                 cancel(job)
-            if found.never or found.is_over:
+            if job_state.never or job_state.is_over:
                 tail.look()
-                return found
-            if (text := waiting(found)) != said:
+                return job_state
+            if (text := waiting(job_state)) != said:
                 said, since = text, now
                 say(f"job {job}: {text}")
     except KeyboardInterrupt:

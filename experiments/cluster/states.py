@@ -77,13 +77,16 @@ class State:
 
 def described(line: str) -> State:
     """The state in a line of `scontrol show job --oneliner`."""
-    found = dict(re.findall(r"(JobState|Reason|ExitCode)=(\S+)", line))
-    code, _, signal = found.get("ExitCode", "0:0").partition(":")
-    reason = found.get("Reason", "None")
+    fields = dict(re.findall(r"(JobState|Reason|ExitCode)=(\S+)", line))
+    code, _, signal = fields.get("ExitCode", "0:0").partition(":")
+    reason = fields.get("Reason", "None")
     if reason == FAILING:
-        found["JobState"] = "FAILED"
+        fields["JobState"] = "FAILED"
     return State(
-        found.get("JobState", GONE), "" if reason == "None" else reason, int(code), int(signal or 0)
+        fields.get("JobState", GONE),
+        "" if reason == "None" else reason,
+        int(code),
+        int(signal or 0),
     )
 
 

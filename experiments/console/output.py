@@ -18,7 +18,7 @@ def printable(text: str) -> str:
     So a terminal shows an escape sequence, and does not obey it.
     """
     return "".join(
-        each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text
+        char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text
     )
 
 

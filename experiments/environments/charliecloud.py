@@ -69,7 +69,7 @@ class CharliecloudRanks(Contained):
 
 def _variables(forgotten: tuple[str, ...], seen: Variables) -> list[str]:
     """The options with which a container has these variables, and of the host's not those."""
-    unset, added = (f"--unset-env={each}" for each in forgotten), sorted(seen.items())
+    unset, added = (f"--unset-env={name}" for name in forgotten), sorted(seen.items())
     return [*unset, "--env-no-expand", *(f"--set-env={name}={value}" for name, value in added)]
 
 

@@ -71,8 +71,8 @@ class Docker:
         if launch.layout not in SEVERAL:
             return self._container(launch, folder, argv, environment, launch.ranks)
         together = 1 if launch.layout == "isolated" else launch.ranks
-        each = self._container(launch, folder, IDLE, of_a_host(environment), together)
-        return self._job(launch, each, program)
+        container = self._container(launch, folder, IDLE, of_a_host(environment), together)
+        return self._job(launch, container, program)
 
     def _job(self, launch: Launch, container: Container, program: Sequence[str]) -> Job:
         """A container for each rank.
@@ -120,14 +120,14 @@ class Docker:
 
 
 def _one_of(
-    each: Container, layout: str, flavour: str, names: Sequence[str], number: int
+    container: Container, layout: str, flavour: str, names: Sequence[str], number: int
 ) -> Container:
     """One of the containers of a job."""
-    options = {key: value for key, value in each.options.items() if key != "network_mode"}
+    options = {key: value for key, value in container.options.items() if key != "network_mode"}
     shared = layout == "per-rank"
     options |= {
         "name": names[number],
-        "network": each.options["name"],
+        "network": container.options["name"],
         "hostname": f"rank{0 if shared and flavour in NAMED_BY_HOST else number}",
     }
     if shared and number == 0:
@@ -136,4 +136,4 @@ def _one_of(
         own = ["userns_mode"] if "userns_mode" in options else []
         options |= dict.fromkeys(("ipc_mode", "pid_mode", *own), f"container:{names[0]}")
         options.pop("shm_size", None)  # the first one's is theirs
-    return replace(each, options=options)
+    return replace(container, options=options)

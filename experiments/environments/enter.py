@@ -40,7 +40,7 @@ def entry(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, str
         ValueError: no host, or one without a place.
     """
     words = list(dropwhile(lambda word: word.startswith("-"), argv))
-    places = dict(each.split("=", 1) for each in environment[PLACES].split())
+    places = dict(pair.split("=", 1) for pair in environment[PLACES].split())
     if not words or words[0] not in places:
         raise ValueError(f"{words[:1]} is none of the hosts {sorted(places)}")
     line = " ".join(words[1:])

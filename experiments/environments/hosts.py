@@ -80,11 +80,11 @@ class OnHosts:
             return [str(self.prefix / "bin/python"), *MODULE, str(folder)], {}
         needed = of_ranks(self.flavour, it.prefix, launch.ranks, self.cores)
         named = f"{folder.parents[1].name}-{launch.name}"
-        each = launch.ranks // len(self.ways.names)
+        per_host = launch.ranks // len(self.ways.names)
         needed |= self.variables
         if it.user:
             it, folder = replace(it, image=IN_SIGHT / "tree"), IN_SIGHT / "launch"
-        _, words, more = it.words(named, each, folder, needed)
+        _, words, more = it.words(named, per_host, folder, needed)
         return [*words, str(it.prefix / "bin/python"), *MODULE, FOLDER], more
 
 
@@ -97,8 +97,8 @@ def dealt(names: Sequence[str], ranks: int, binding: str = PACKED) -> list[str]:
     """
     if binding == SPREAD:
         return list(itertools.islice(itertools.cycle(names), ranks))
-    each, more = divmod(ranks, len(names))
-    return [name for number, name in enumerate(names) for _ in range(each + (number < more))]
+    per_host, more = divmod(ranks, len(names))
+    return [name for number, name in enumerate(names) for _ in range(per_host + (number < more))]
 
 
 def job(
@@ -131,7 +131,7 @@ def of_ranks(flavour: str, prefix: Path, ranks: int, cores: int) -> dict[str, st
         ranks: on all hosts.
         cores: that all hosts have together.
     """
-    _, found = mpiexec(flavour, prefix, ranks, cores, ())
+    _, environment = mpiexec(flavour, prefix, ranks, cores, ())
     if flavour == "impi":
-        return of_a_host(found) | {"I_MPI_FABRICS": "shm:ofi", "I_MPI_OFI_PROVIDER": "tcp"}
-    return of_a_host(found)
+        return of_a_host(environment) | {"I_MPI_FABRICS": "shm:ofi", "I_MPI_OFI_PROVIDER": "tcp"}
+    return of_a_host(environment)

@@ -113,14 +113,14 @@ def across(
 
 def _placed(flavour: str, hosts: Sequence[str], program: Sequence[str]) -> list[str]:
     """Hydra's words for the host of each rank, and the program."""
-    each = list(dict.fromkeys(hosts))
-    if all(host == each[rank % len(each)] for rank, host in enumerate(hosts)):
-        return ["-hosts", ",".join(each), "-ppn", "1", "-n", str(len(hosts)), *program]
+    distinct = list(dict.fromkeys(hosts))
+    if all(host == distinct[rank % len(distinct)] for rank, host in enumerate(hosts)):
+        return ["-hosts", ",".join(distinct), "-ppn", "1", "-n", str(len(hosts)), *program]
     runs = [(host, len(list(ranks))) for host, ranks in groupby(hosts)]
     if flavour == "impi":  # it does not read the counts of -hosts
         parts = [["-n", str(count), "-host", host, *program] for host, count in runs]
         return [word for part in parts for word in (":", *part)][1:]
-    if len(runs) > len(each):
+    if len(runs) > len(distinct):
         raise ValueError(f"MPICH places ranks by host or in turn, not as {' '.join(hosts)}")
     counts = ",".join(f"{host}:{count}" for host, count in runs)
     return ["-hosts", counts, "-n", str(len(hosts)), *program]
@@ -137,7 +137,7 @@ def outside_jobs(environment: Mapping[str, str], but: Sequence[str] = ()) -> dic
     Args:
         but: of JOB, what is kept.
     """
-    lost = tuple(each for each in JOB if each not in but)
+    lost = tuple(prefix for prefix in JOB if prefix not in but)
     return {name: value for name, value in environment.items() if not name.startswith(lost)}
 
 

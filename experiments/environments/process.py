@@ -116,7 +116,7 @@ class Job:
         """The process, with what was found for the words in braces."""
 
         def filled(word: str) -> str:
-            return PLACE.sub(lambda found: places[found[1]], word)
+            return PLACE.sub(lambda match: places[match[1]], word)
 
         variables = {name: filled(value) for name, value in self.process.environment.items()}
         argv = tuple(filled(word) for word in self.process.argv)
@@ -125,7 +125,7 @@ class Job:
     def shell(self) -> str:
         """The lines that do the same."""
         engine, network = self.containers[0].engine, self.network
-        names = [each.options["name"] for each in self.containers]
+        names = [container.options["name"] for container in self.containers]
         address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
         there = "".join(f"{word} " for word in self.entering)
         create = [engine, "network", "create", *_switch("internal", self.internal)]
@@ -133,7 +133,7 @@ class Job:
         return "\n".join(
             [
                 shlex.join([*create, network]),
-                *(shlex.join(each.words("--detach")) for each in self.containers),
+                *(shlex.join(container.words("--detach")) for container in self.containers),
                 f"gateway=$({engine} network inspect --format '{GATEWAY[engine]}' {network})",
                 f"bridge=$({there}ip -oneline address show to $gateway | cut -d' ' -f2)",
                 *(
@@ -167,13 +167,13 @@ def _switch(name: str, value: Any) -> list[str]:
     if isinstance(value, bool):
         return [switch] if value else []
     if name == "ulimits":
-        return [f"{switch}={each['name']}={each['soft']}:{each['hard']}" for each in value]
+        return [f"{switch}={limit['name']}={limit['soft']}:{limit['hard']}" for limit in value]
     if name == "volumes":
-        return [f"{switch}={path}:{each['bind']}:{each['mode']}" for path, each in value.items()]
+        return [f"{switch}={path}:{mount['bind']}:{mount['mode']}" for path, mount in value.items()]
     if isinstance(value, Mapping):
         between = ":" if name == "tmpfs" else "="
-        return [f"{switch}={key}{between}{each}" for key, each in sorted(value.items())]
-    return [f"{switch}={each}" for each in (value if isinstance(value, list) else [value])]
+        return [f"{switch}={key}{between}{setting}" for key, setting in sorted(value.items())]
+    return [f"{switch}={argument}" for argument in (value if isinstance(value, list) else [value])]
 
 
 NAMESPACES = ("net", "uts", "ipc", "mount", "pid")

@@ -73,7 +73,7 @@ def options(
             ignores a container that asks for one; PINNED takes their place. Its limit of processes
             is its own.
     """
-    found: dict[str, Any] = {
+    keywords: dict[str, Any] = {
         "user": f"{machine.uid}:{machine.gid}",
         "read_only": True,
         "tmpfs": {"/tmp": TMPFS},
@@ -85,27 +85,27 @@ def options(
         "pids_limit": 1024 + 64 * ranks,
     }
     if machine.groups:
-        found["group_add"] = [str(group) for group in machine.groups]
+        keywords["group_add"] = [str(group) for group in machine.groups]
     if rootless:
         for option in ("cpuset_cpus", "cpuset_mems", "pids_limit"):
-            del found[option]
-        found["userns_mode"] = "keep-id"
+            del keywords[option]
+        keywords["userns_mode"] = "keep-id"
         if machine.groups:  # of the user on the host, which have no number inside
-            found["group_add"] = ["keep-groups"]
+            keywords["group_add"] = ["keep-groups"]
     if profile == USERNS:
         uid, gid = machine.lent
-        found["userns_mode"] = f"auto:uidmapping=0:{uid}:{LENT},gidmapping=0:{gid}:{LENT}"
+        keywords["userns_mode"] = f"auto:uidmapping=0:{uid}:{LENT},gidmapping=0:{gid}:{LENT}"
     if profile != "default":
-        found["shm_size"] = shared_memory(ranks)
+        keywords["shm_size"] = shared_memory(ranks)
     if profile != "default" and engine == "docker":  # which refuses more than the host has
         limit = {"name": "memlock", "soft": machine.memlock, "hard": machine.memlock}
-        found["ulimits"] = [limit]
+        keywords["ulimits"] = [limit]
     if profile in ("tuned", USERNS):
-        found["cap_drop"] = ["ALL"]
-        found["security_opt"].append(f"seccomp={SECCOMP}")
+        keywords["cap_drop"] = ["ALL"]
+        keywords["security_opt"].append(f"seccomp={SECCOMP}")
     if profile == "privileged":
-        found["privileged"] = True
-    return found
+        keywords["privileged"] = True
+    return keywords
 
 
 def reading_refused(profile: str, engine: str, version: str) -> bool:

@@ -44,13 +44,13 @@ class Slurm:
 
     def command(self, launch: Launch, folder: Path) -> Process:
         """The harness over `folder`, which all nodes see and which holds launch.json."""
-        each = launch.ranks // self.nodes
+        ppn = launch.ranks // self.nodes
         prefix = self.contained.prefix if self.contained else self.prefix
-        needed = of_ranks(self.flavour, prefix, crowded=each > self.cores) | dict(self.variables)
+        needed = of_ranks(self.flavour, prefix, crowded=ppn > self.cores) | dict(self.variables)
         options, words, seen = list[str](), list[str](), str(folder)
         if self.contained:
             named = f"{folder.parents[1].name}-{launch.name}"
-            options, words, more = self.contained.words(named, each, folder, needed)
+            options, words, more = self.contained.words(named, ppn, folder, needed)
             needed, seen = needed | more, FOLDER
         if self.launcher == "srun":
             argv = [*self._srun(launch.ranks), *options]
@@ -76,10 +76,10 @@ class Slurm:
 
     def _mpiexec(self, ranks: int) -> list[str]:
         """The words of the MPI's own launcher, which finds the nodes of the allocation itself."""
-        argv, each = [str(self.prefix / "bin/mpiexec"), "-n", str(ranks)], ranks // self.nodes
+        argv, ppn = [str(self.prefix / "bin/mpiexec"), "-n", str(ranks)], ranks // self.nodes
         if self.flavour == "openmpi":
-            return [*argv, "--map-by", f"ppr:{each}:node:oversubscribe", "--bind-to", "none"]
-        argv += ["-ppn", str(each)]
+            return [*argv, "--map-by", f"ppr:{ppn}:node:oversubscribe", "--bind-to", "none"]
+        argv += ["-ppn", str(ppn)]
         return [*argv, "-bind-to", "none"] if self.flavour == "mpich" else argv
 
 
@@ -90,9 +90,9 @@ def of_ranks(flavour: str, prefix: Path, crowded: bool) -> dict[str, str]:
         prefix: the environment that holds it where the ranks run.
         crowded: whether a node has more ranks than cores; they yield while they wait.
     """
-    found = dict(YIELDING[flavour]) if crowded else {}
+    environment = dict(YIELDING[flavour]) if crowded else {}
     if flavour == "openmpi":
-        found |= AS_ROOT
+        environment |= AS_ROOT
     if flavour == "impi":
-        found |= {"LD_LIBRARY_PATH": f"{prefix}/lib", "I_MPI_PIN": "0"}
-    return found
+        environment |= {"LD_LIBRARY_PATH": f"{prefix}/lib", "I_MPI_PIN": "0"}
+    return environment

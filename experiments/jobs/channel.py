@@ -150,7 +150,7 @@ class Channel(contextlib.ExitStack):
             return [Answer()]
         patience = self._patience
         if action is Action.TURN:
-            counts = ((each.cell, (each.count + FIRST) * each.group) for each in orders)
+            counts = ((order.cell, (order.count + FIRST) * order.group) for order in orders)
             takes = sum(count * self._seconds.get(cell, 0.0) for cell, count in counts)
             patience = TURN_PATIENCE + SLACK * takes
         deadline = time.monotonic() + patience
@@ -186,11 +186,11 @@ class Channel(contextlib.ExitStack):
         """The next answer of any rank."""
         while not self._lines:
             try:
-                found = self._ends.receive(LOOK)
+                lines = self._ends.receive(LOOK)
             except OSError:
                 self._await_end()
-            self._lines += found
-            if not found:
+            self._lines += lines
+            if not lines:
                 self._check()
                 if time.monotonic() > deadline:
                     raise Lost("does not answer: it was ended")

@@ -86,11 +86,11 @@ def waiting(job: Job, client: docker.DockerClient) -> Iterator[Process]:
     """
     with _network(job, client) as network, contextlib.ExitStack() as stack:
         begun = [stack.enter_context(started(one, client)) for one in job.containers]
-        each = list(map(_running, begun))  # after all: one that ends at once has ended by then
+        running = list(map(_running, begun))  # after all: one that ends at once has ended by then
         network.reload()
         gateway = network.attrs["IPAM"]["Config"][0]["Gateway"]
         places = {"gateway": gateway, "bridge": _interface(gateway, job.entering)}
-        for number, container in enumerate(each):
+        for number, container in enumerate(running):
             joined = container.attrs["NetworkSettings"]["Networks"]
             places[f"address{number}"] = joined[job.network]["IPAddress"]
         process = job.process_at(places)

@@ -50,13 +50,13 @@ class Sockets(contextlib.ExitStack):
         super().__init__()
         executables.open_as_many_files_as_allowed()
         self._ranks, self._secret = ranks, authentication.new_secret()
-        self._listeners = [self.enter_context(each) for each in _listeners()]
+        self._listeners = [self.enter_context(listener) for listener in _listeners()]
         self._callers: list[tuple[float, socket.socket, ListenerEnd]] = []  # with their deadlines
         self.callback(self._send_away)
         self._connections: dict[int, socket.socket] = {}
         self._parts: dict[int, bytes] = {}
         self._selector = self.enter_context(selectors.DefaultSelector())
-        places = [each.getsockname() for each in self._listeners]
+        places = [listener.getsockname() for listener in self._listeners]
         with whole_file(place / LISTENER, PRIVATE) as file:
             file.write(json.dumps({"places": places, "secret": self._secret}).encode())
 
@@ -140,7 +140,7 @@ class Sockets(contextlib.ExitStack):
             OSError: a rank has ended.
             ValueError: a rank sends no lines.
         """
-        found: list[str] = []
+        received: list[str] = []
         for key, _ in self._selector.select(patience):
             rank = key.data
             with _on_node_of(rank):
@@ -148,8 +148,8 @@ class Sockets(contextlib.ExitStack):
             if not more:
                 raise BrokenPipeError(f"rank {rank} has ended")
             lines, self._parts[rank] = whole_lines(self._parts[rank] + more)
-            found += lines
-        return found
+            received += lines
+        return received
 
 
 def _accepted(listener: socket.socket) -> socket.socket:
@@ -206,11 +206,11 @@ def addresses() -> list[str]:
 
 def interfaces() -> dict[str, str]:
     """The network interfaces of this machine by their IPv4 addresses."""
-    found: dict[str, str] = {}
+    by_address: dict[str, str] = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         for _, name in socket.if_nameindex():
             request = struct.pack("256s", name.encode())
             with contextlib.suppress(OSError):  # it has none
                 answer = fcntl.ioctl(asking, SIOCGIFADDR, request)
-                found.setdefault(socket.inet_ntoa(answer[20:24]), name)
-    return found
+                by_address.setdefault(socket.inet_ntoa(answer[20:24]), name)
+    return by_address

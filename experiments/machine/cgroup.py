@@ -55,23 +55,23 @@ def _limit(
         inside = own[1].removeprefix(root.rstrip("/")) if own[1].startswith(root) else "/"
         folder = mount / inside.lstrip("/")
         while folder.is_relative_to(mount):
-            found = [read(folder / name) for name in (second if version == 2 else first)]
-            if all(each not in ("", NOT_FOUND) for each in found):
-                return " ".join(found)
+            contents = [read(folder / name) for name in (second if version == 2 else first)]
+            if all(content not in ("", NOT_FOUND) for content in contents):
+                return " ".join(contents)
             folder = folder.parent
     return NOT_FOUND
 
 
 def _mounts(mounts: str, controller: str) -> list[tuple[int, str, Path]]:
     """Version, root and mount point of every mount that may hold a controller."""
-    found = []
+    hierarchies = []
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = after.partition(" ")
         if kind == "cgroup2" or (kind == "cgroup" and controller in re.split(r"[ ,]", options)):
             root, mount = before.split()[3:5]
-            found.append((2 if kind == "cgroup2" else 1, root, Path(mount)))
-    return found
+            hierarchies.append((2 if kind == "cgroup2" else 1, root, Path(mount)))
+    return hierarchies
 
 
 TICKS = os.sysconf("SC_CLK_TCK")  # per second, of /proc/stat

@@ -29,9 +29,11 @@ def copies(comm: MPI.Intracomm) -> str:
     if comm.size == 1:
         return ALONE
     sizes = {name: size for name, size in SIZES.items() if size >= LEAST_PAGES * mmap.PAGESIZE}
-    found: dict[str, str] = comm.bcast({name: _copies(comm, size) for name, size in sizes.items()})
-    kinds = set(found.values())
-    return kinds.pop() if len(kinds) == 1 else "; ".join(f"{n}: {k}" for n, k in found.items())
+    by_size: dict[str, str] = comm.bcast(
+        {name: _copies(comm, size) for name, size in sizes.items()}
+    )
+    kinds = set(by_size.values())
+    return kinds.pop() if len(kinds) == 1 else "; ".join(f"{n}: {k}" for n, k in by_size.items())
 
 
 def _copies(comm: MPI.Intracomm, size: int) -> str:

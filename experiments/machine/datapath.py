@@ -89,7 +89,7 @@ def _tried(comm: MPI.Intracomm) -> dict[str, object]:
         known = mine.namespaces["pid"] == neighbour.namespaces["pid"]
         unreachable = apart or ("" if known else ELSEWHERE)
         every = {name: {rank.namespaces[name] for rank in ranks} for name in mine.namespaces}
-        found: dict[str, object] = {
+        outcomes: dict[str, object] = {
             "cma": unreachable or _cma(neighbour),
             "kcmp": unreachable or _kcmp(neighbour),
             "memfd": unreachable or _file(neighbour.anonymous, neighbour),
@@ -98,14 +98,14 @@ def _tried(comm: MPI.Intracomm) -> dict[str, object]:
             "namespaces_apart": ", ".join(n for n in every if len(every[n]) > 1) or "none",
         }
         comm.Barrier()  # the neighbour may still read this rank's memory and files
-    return found
+    return outcomes
 
 
 def _cma(neighbour: _Rank) -> str:
     """Read the mark out of the neighbour's memory with process_vm_readv."""
     size = len(neighbour.mark)
-    found = ctypes.create_string_buffer(size)
-    local = _Iovec(ctypes.addressof(found), size)
+    buffer = ctypes.create_string_buffer(size)
+    local = _Iovec(ctypes.addressof(buffer), size)
     remote = _Iovec(neighbour.address, size)
     libc = ctypes.CDLL(None, use_errno=True)
     read_bytes = libc.process_vm_readv(
@@ -118,7 +118,7 @@ def _cma(neighbour: _Rank) -> str:
     )
     if read_bytes < 0:
         return _refusal(ctypes.get_errno())
-    return WORKS if found.raw == neighbour.mark else "refused (another process)"
+    return WORKS if buffer.raw == neighbour.mark else "refused (another process)"
 
 
 def _kcmp(neighbour: _Rank) -> str:
@@ -136,10 +136,10 @@ def _file(path: str, neighbour: _Rank) -> str:
     if not path:
         return "refused (no such file can be made)"
     try:
-        found = Path(path).read_bytes()
+        content = Path(path).read_bytes()
     except OSError as error:
         return _refusal(error.errno)
-    return WORKS if found == neighbour.mark else "refused (another file)"
+    return WORKS if content == neighbour.mark else "refused (another file)"
 
 
 @contextlib.contextmanager
@@ -197,9 +197,9 @@ def report(comm: MPI.Intracomm) -> dict[str, str]:
         "copies": copies.copies(); and each of ASKED that it has.
     """
     library = MPI.get_vendor()[0]
-    found = {"library": library, "ranks": str(comm.size), "nodes": str(_nodes(comm))}
-    found["copies"] = copies(comm)
-    return found | {name: variable(name) for name in ASKED.get(library, ())}
+    summary = {"library": library, "ranks": str(comm.size), "nodes": str(_nodes(comm))}
+    summary["copies"] = copies(comm)
+    return summary | {name: variable(name) for name in ASKED.get(library, ())}
 
 
 def variable(name: str) -> str:

@@ -60,13 +60,13 @@ class Traffic(NamedTuple):
 
 def traffic_by_device(counters: Path = NETWORK_COUNTERS) -> dict[str, Traffic]:
     """What each network device has carried, by its name; net/dev shows those of a process."""
-    found = {}
+    by_device = {}
     for line in counters.read_text("ascii").splitlines():
         name, colon, values = line.strip().partition(":")
         if colon:
             words = values.split()
-            found[name] = Traffic(int(words[SENT]), int(words[RECEIVED]))
-    return found
+            by_device[name] = Traffic(int(words[SENT]), int(words[RECEIVED]))
+    return by_device
 
 
 def read(path: Path) -> str:
@@ -133,12 +133,12 @@ def governors() -> str:
 
 def last_level_cache() -> int:
     """Bytes of the largest cache that CPU 0 sees; 32 MiB where sysfs has no size."""
-    found = [
+    sizes = [
         int(size[:-1]) * {"K": 2**10, "M": 2**20}[size[-1]]
         for path in CPU.glob("cpu0/cache/index*/size")
         if (size := read(path)) and size[-1] in "KM"
     ]
-    return max(found, default=32 * 2**20)
+    return max(sizes, default=32 * 2**20)
 
 
 def copy_rate(size: int = 32 * 2**20) -> float:
@@ -159,22 +159,22 @@ def available_memory() -> int:
 
 def namespaces() -> dict[str, str]:
     """Identity of each namespace; processes with equal values share it."""
-    found = {}
+    identities = {}
     for name in ("ipc", "mnt", "net", "pid", "user", "uts"):
         try:
-            found[name] = str(Path(f"/proc/self/ns/{name}").readlink())
+            identities[name] = str(Path(f"/proc/self/ns/{name}").readlink())
         except OSError:
-            found[name] = NOT_FOUND
-    return found
+            identities[name] = NOT_FOUND
+    return identities
 
 
 def shm_bytes(path: str = "/dev/shm") -> str:
     """Size of the shared-memory file system."""
     try:
-        found = os.statvfs(path)
+        stats = os.statvfs(path)
     except OSError:
         return NOT_FOUND
-    return str(found.f_blocks * found.f_frsize)
+    return str(stats.f_blocks * stats.f_frsize)
 
 
 def _first(pattern: str, text: str) -> str:
@@ -184,11 +184,11 @@ def _first(pattern: str, text: str) -> str:
 
 def parse_list(text: str) -> set[int]:
     """The numbers of a list in the kernel's format: "0-3,8"."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers
 
 
 def siblings(cpu: int, cpus: Path = CPU) -> set[int]:
@@ -221,18 +221,18 @@ def nodes(sysfs: str = "/sys", procfs: str = "/proc") -> dict[str, Any]:
             `distances`, {node as text: distance as firmware counts}.
         hbm: the finding: nodes, the rule that decided, evidence, emulated.
     """
-    found = hbmcomm.topology(sysfs, procfs)
+    topology = hbmcomm.topology(sysfs, procfs)
     return {
         "nodes": [
             {key: getattr(node, key) for key in KEPT}
             | {"cpus": list(node.cpus), "initiators": list(node.initiators)}
             | {"distances": {str(other): far for other, far in sorted(node.distances.items())}}
-            for node in found.nodes
+            for node in topology.nodes
         ],
         "hbm": {
-            "nodes": list(found.hbm.nodes),
-            "rule": found.hbm.rule,
-            "evidence": list(found.hbm.evidence),
-            "emulated": found.hbm.emulated,
+            "nodes": list(topology.hbm.nodes),
+            "rule": topology.hbm.rule,
+            "evidence": list(topology.hbm.evidence),
+            "emulated": topology.hbm.emulated,
         },
     }

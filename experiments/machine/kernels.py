@@ -31,12 +31,12 @@ def position(where: Sequence[Where], rank: int) -> int:
     neither the first ranks, which talk to other hosts, nor the ranks of one host meet on one.
     """
     kernel = where[rank][0]
-    here = [(each, name) for each, (other, name) in enumerate(where) if other == kernel]
+    here = [(peer, name) for peer, (other, name) in enumerate(where) if other == kernel]
     hosts = list(dict.fromkeys(name for _, name in here))
     seen: Counter[str] = Counter()
     turns = {}
-    for each, name in here:
-        turns[each] = seen[name], (hosts.index(name) + seen[name]) % len(hosts)
+    for peer, name in here:
+        turns[peer] = seen[name], (hosts.index(name) + seen[name]) % len(hosts)
         seen[name] += 1
     return sorted(turns, key=turns.__getitem__).index(rank)
 

@@ -23,7 +23,7 @@ NOTHING = Traffic()
 def traffic(counters: Path = NETWORK_COUNTERS) -> Traffic:
     """What the link of this host has carried since it is up."""
     every = traffic_by_device(counters).items()
-    return reduce(Traffic.plus, (each for name, each in every if name != LOOPBACK), NOTHING)
+    return reduce(Traffic.plus, (carried for name, carried in every if name != LOOPBACK), NOTHING)
 
 
 class Links:
@@ -39,7 +39,7 @@ class Links:
         self._networks: list[tuple[str, str, str]] = comm.allgather(own)
         every = dict.fromkeys(self._networks)
         self.hosts = [
-            [rank for rank, each in enumerate(self._networks) if each == one] for one in every
+            [rank for rank, network in enumerate(self._networks) if network == one] for one in every
         ]
         self._counts = len(self.hosts) > 1 and comm.rank in {ranks[0] for ranks in self.hosts}
         self._began = self.count()
@@ -55,8 +55,8 @@ class Links:
             return {}
         first = [every[ranks[0]] for ranks in self.hosts]
         return {
-            "sent": [each.sent for each in first],
-            "received": [each.received for each in first],
+            "sent": [carried.sent for carried in first],
+            "received": [carried.received for carried in first],
         }
 
     def described(self) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def _installed(name: str) -> str:
 
 def hashes() -> dict[str, str]:
     """First 16 hex digits of SHA-256 of the code that both arms must share."""
-    found = {
+    digests = {
         "hbmcomm": of_python(Path(hbmcomm.__file__).parent),
         "experiments": of_python(Path(experiments.__file__).parent),
     }
@@ -53,8 +53,8 @@ def hashes() -> dict[str, str]:
     }
     for name, pattern in patterns.items():
         if loaded := [path for path in _mapped() if pattern in path]:
-            found[name] = _digest(Path(min(loaded)))
-    return found
+            digests[name] = _digest(Path(min(loaded)))
+    return digests
 
 
 def _mapped() -> set[str]:

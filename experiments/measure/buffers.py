@@ -142,7 +142,7 @@ def make_pool(
     problem = ""
     try:
         nodes = remote_nodes(kind, cpu) if locality == "remote" else None
-        found = hbmcomm.resolve(kind, nodes)
+        resolved = hbmcomm.resolve(kind, nodes)
     except (hbmcomm.HbmcommError, Unavailable) as error:
         problem = advised(kind, error)
     agree(comm, problem, Unavailable)
@@ -153,7 +153,7 @@ def make_pool(
         NUMPY: np.empty,
     }
     try:
-        with _in_turn(comm, found.strict):
+        with _in_turn(comm, resolved.strict):
             arrays = [allocators[buffers](length, dtype) for length in lengths]
             for array in arrays:
                 array.fill(comm.rank + 1)
@@ -161,12 +161,12 @@ def make_pool(
         problem = str(error)
     agree(comm, problem, Unavailable)
     placed = placement_of(*arrays)
-    home = home_nodes(found, cpu)
-    strict = is_strict(found, home)
+    home = home_nodes(resolved, cpu)
+    strict = is_strict(resolved, home)
     nbytes = sum(array.nbytes for array in arrays)
     # Every rank takes part: a rank on a node without memory has no strict `regular`, others have.
     agree(comm, misplacement(kind, home, placed, nbytes) if strict else "", Misplaced)
-    return Pool(made, lacking, kind, found.emulated, home, arrays[0], arrays[1], placed, strict)
+    return Pool(made, lacking, kind, resolved.emulated, home, arrays[0], arrays[1], placed, strict)
 
 
 def _communicators(

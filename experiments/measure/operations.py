@@ -74,8 +74,8 @@ def arguments(operation: str, comm: MPI.Intracomm, send: Array, recv: Array) -> 
 
 def ramp(count: int, dtype: str) -> Array:
     """0, 1, ... PERIOD - 1, 0, ...: what fill() adds a rank's salt to."""
-    found: Array = (np.arange(count) % PERIOD).astype(dtype)
-    return found
+    pattern: Array = (np.arange(count) % PERIOD).astype(dtype)
+    return pattern
 
 
 def salt(rank: int, iteration: int) -> int:
@@ -93,7 +93,7 @@ def wrong(
 ) -> int:
     """How many elements of this rank's result are not what the operation should have left."""
     rank, ranks = comm.rank, comm.size
-    salts = [salt(each, iteration) for each in range(ranks)]
+    salts = [salt(source, iteration) for source in range(ranks)]
     part = pattern[rank * recv.size : (rank + 1) * recv.size]
     if operation == "bcast":
         return _differing(send, pattern[: send.size], salts[ROOT])
@@ -110,8 +110,8 @@ def wrong(
     rows = recv.reshape(ranks, -1)
     first = rank * rows.shape[1] if operation == "alltoall" else 0
     own = pattern[first : first + rows.shape[1]]
-    return sum(_differing(row, own, each) for row, each in zip(rows, salts, strict=True))
+    return sum(_differing(row, own, added) for row, added in zip(rows, salts, strict=True))
 
 
-def _differing(found: Array, pattern: Array, added: int) -> int:
-    return int(np.count_nonzero(found != pattern + found.dtype.type(added)))
+def _differing(actual: Array, pattern: Array, added: int) -> int:
+    return int(np.count_nonzero(actual != pattern + actual.dtype.type(added)))

@@ -30,12 +30,12 @@ def line_of(orders: Sequence[Order]) -> str:
 
 def orders_of(line: str) -> list[Order]:
     """The inverse of line_of()."""
-    return [Order(**each | {"action": Action(each["action"])}) for each in json.loads(line)]
+    return [Order(**fields | {"action": Action(fields["action"])}) for fields in json.loads(line)]
 
 
 def line_of_answers(rank: int, answers: Sequence[Answer]) -> str:
     """A rank's answers to the orders of one line, as one line."""
-    return json.dumps({"rank": rank, "answers": [asdict(each) for each in answers]}) + "\n"
+    return json.dumps({"rank": rank, "answers": [asdict(answer) for answer in answers]}) + "\n"
 
 
 def answers_of(line: str, ranks: int, count: int) -> tuple[int, list[Answer]]:
@@ -50,7 +50,7 @@ def answers_of(line: str, ranks: int, count: int) -> tuple[int, list[Answer]]:
     """
     with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
         values = json.loads(line)
-        rank, answers = values["rank"], [Answer(**each) for each in values["answers"]]
+        rank, answers = values["rank"], [Answer(**fields) for fields in values["answers"]]
         is_rank = type(rank) is int and rank in range(ranks)
         if is_rank and len(answers) == count and all(map(_is_fit, answers)):
             return rank, answers

@@ -145,18 +145,18 @@ class Timer:
 
     def is_narrow(self) -> bool:
         """Whether the median of all turns so far is known well enough; on rank 0."""
-        return is_narrow(np.concatenate([each.seconds for each in self._timed]).max(axis=1))
+        return is_narrow(np.concatenate([batch.seconds for batch in self._timed]).max(axis=1))
 
     def samples(self) -> Samples:
         """What was timed, those that do not count first."""
         every = [*self._warm, *self._timed]
         return Samples(
-            np.concatenate([each.seconds for each in every]),
-            warmup=sum(len(each.seconds) for each in self._warm),
+            np.concatenate([batch.seconds for batch in every]),
+            warmup=sum(len(batch.seconds) for batch in self._warm),
             group=self._group,
             turn=len(self._timed[0].seconds) if self._timed else 0,
-            begin=np.concatenate([each.offsets() for each in every]),
-            began=tuple(int(each.begins.min()) for each in self._timed),
+            begin=np.concatenate([batch.offsets() for batch in every]),
+            began=tuple(int(batch.begins.min()) for batch in self._timed),
         )
 
     def _batch(self, count: int, between: int = 0) -> Batch:

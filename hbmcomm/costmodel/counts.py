@@ -146,7 +146,7 @@ def _of_all(count: Counting) -> Counting:
     return lambda p, n: count(p, p * n)
 
 
-_FLAT, _TREE, _CHAIN = (_reduction(each) for each in (one_for_each, bcast_binomial, bcast_chain))
+_FLAT, _TREE, _CHAIN = (_reduction(bcast) for bcast in (one_for_each, bcast_binomial, bcast_chain))
 
 ALGORITHMS: dict[str, dict[str, Counting]] = {
     "bcast": {

@@ -90,26 +90,26 @@ def fit(
         raise CostModelError(
             f"{operation} has no algorithm {only!r} here; name one of {', '.join(known)}"
         )
-    sizes = sorted({each.nbytes for each in samples})
+    sizes = sorted({sample.nbytes for sample in samples})
     if len(samples) < LEAST or len(sizes) < 2:
         raise CostModelError(
             f"{len(samples)} times of {len(sizes)} lengths were given for {operation}; measure at "
             f"least {LEAST} times, and 2 lengths"
         )
-    for each in samples:
-        if each.ranks < 2 or each.nbytes < 1 or not 0 < each.seconds < math.inf:
+    for sample in samples:
+        if sample.ranks < 2 or sample.nbytes < 1 or not 0 < sample.seconds < math.inf:
             raise CostModelError(
-                f"{each} is not a time of a collective: give 2 ranks or more, at least 1 byte, and "
-                "a time above 0 s"
+                f"{sample} is not a time of a collective: give 2 ranks or more, at least 1 byte, "
+                "and a time above 0 s"
             )
     chosen = {only: known[only]} if only else known
-    found = [
+    candidates = [
         candidate
         for share in CACHES
         for candidate in _candidates(samples, chosen, machine, kind, share)
     ]
-    best = first_least([criterion for criterion, _ in found])
-    return found[best][1]._replace(operation=operation)
+    best = first_least([criterion for criterion, _ in candidates])
+    return candidates[best][1]._replace(operation=operation)
 
 
 def _candidates(
@@ -121,8 +121,8 @@ def _candidates(
 ) -> Iterator[tuple[float, Model]]:
     """With one algorithm, and with two for each length that can part them: the best model, and its
     criterion."""
-    times = np.array([each.seconds for each in samples])
-    lengths = np.array([each.nbytes for each in samples])
+    times = np.array([sample.seconds for sample in samples])
+    lengths = np.array([sample.nbytes for sample in samples])
     columns = {
         name: np.array(
             [
@@ -136,26 +136,28 @@ def _candidates(
     for switch in (0, *np.unique(lengths)[:-1]):
         halves = [lengths <= switch, lengths > switch] if switch else [lengths > 0]
         if all(half.sum() >= LEAST for half in halves):
-            parts = [_part({name: each[half] for name, each in columns.items()}) for half in halves]
+            parts = [
+                _part({name: matrix[half] for name, matrix in columns.items()}) for half in halves
+            ]
             model = Model("", kind, share, int(switch), parts[0].part, parts[-1].part)
             yield _criterion(parts, len(samples)), model
 
 
 def _part(columns: Mapping[str, Numbers]) -> _Part:
     """The algorithm, and its parameters, that explain some samples best."""
-    found = []
-    for name, each in columns.items():
-        squares, freedom, values = nonnegative(each)
-        seen = np.abs(each).sum(axis=0)
+    parts = []
+    for name, matrix in columns.items():
+        squares, freedom, values = nonnegative(matrix)
+        seen = np.abs(matrix).sum(axis=0)
         parameters = _completed(Parameters(*map(float, values)), Parameters(*map(float, seen)))
-        found.append(_Part(squares, freedom, Part(name, parameters)))
+        parts.append(_Part(squares, freedom, Part(name, parameters)))
     rows = len(next(iter(columns.values())))
-    return found[first_least([_criterion([part], rows) for part in found])]
+    return parts[first_least([_criterion([part], rows) for part in parts])]
 
 
 def _criterion(parts: Sequence[_Part], count: int) -> float:
-    squares = sum(each.squares for each in parts) / count + NOISE**2
-    freedom = sum(each.freedom for each in parts) + 2 * (len(parts) - 1)
+    squares = sum(fitted.squares for fitted in parts) / count + NOISE**2
+    freedom = sum(fitted.freedom for fitted in parts) + 2 * (len(parts) - 1)
     return count * math.log(squares) + freedom * math.log(count)
 
 
@@ -165,11 +167,11 @@ def first_least(criteria: Sequence[float] | Numbers) -> int:
     return int(np.argmax(values <= values.min() + ROUNDING))
 
 
-def _completed(found: Parameters, seen: Parameters) -> Parameters:
+def _completed(parameters: Parameters, seen: Parameters) -> Parameters:
     """Where all samples were in caches, or none was, a byte elsewhere costs as many copies."""
     if not seen.memory:
-        return found._replace(memory=found.beta or 1.0)
-    return found if seen.beta else found._replace(beta=found.memory)
+        return parameters._replace(memory=parameters.beta or 1.0)
+    return parameters if seen.beta else parameters._replace(beta=parameters.memory)
 
 
 def nonnegative(columns: Numbers) -> tuple[float, int, Numbers]:

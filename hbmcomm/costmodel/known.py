@@ -67,7 +67,7 @@ def _limited(own: float, most: float, cores: int) -> Memory:
     """Each thread gets its own limit until all together reach the most."""
     knee = max(1, math.floor(min(most / own, cores)))
     threads = sorted({1, min(knee, cores), min(knee + 1, cores), cores})
-    return Memory(tuple(threads), tuple(min(each * own, most) for each in threads))
+    return Memory(tuple(threads), tuple(min(count * own, most) for count in threads))
 
 
 _THREADS, _DDR4, _MCDRAM = zip(*_stream(), strict=True)

@@ -96,6 +96,6 @@ class Machine:
             raise CostModelError(
                 f"{self.name} has no memory {kind!r}; name one of {', '.join(self.memories)}"
             )
-        each = self.cores / self.nodes
-        used = min(self.nodes, math.ceil(ranks / each)) if packed else self.nodes
+        cores_per_node = self.cores / self.nodes
+        used = min(self.nodes, math.ceil(ranks / cores_per_node)) if packed else self.nodes
         return self.memories[kind].speed(ranks * self.nodes / used) * used / self.nodes

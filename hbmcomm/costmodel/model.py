@@ -105,18 +105,18 @@ class Model(NamedTuple):
             packed=packed,
             cycle=cycle,
         )
-        return sum(weight * each for weight, each in zip(part.parameters, parts, strict=True))
+        return sum(weight * term for weight, term in zip(part.parameters, parts, strict=True))
 
     def absolute(self, machine: Machine, long: bool = True) -> Absolute:
         """The parameters in seconds and seconds per byte, of two ranks."""
-        found = (self.long if long else self.short).parameters
+        weights = (self.long if long else self.short).parameters
         own = machine.cache.speed(1)
         return Absolute(
-            found.call,
-            found.alpha * machine.latency,
-            found.beta / own,
-            2 * found.memory / machine.speed(self.kind, 2),
-            found.gamma / own,
+            weights.call,
+            weights.alpha * machine.latency,
+            weights.beta / own,
+            2 * weights.memory / machine.speed(self.kind, 2),
+            weights.gamma / own,
         )
 
 

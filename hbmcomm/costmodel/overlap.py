@@ -61,13 +61,13 @@ def buckets(layers: Sequence[Layer], least: int) -> list[Bucket]:
 
     The last bucket has what is left. Layers without gradients belong to the bucket after them.
     """
-    found, filled = list[Bucket](), 0
+    groups, filled = list[Bucket](), 0
     for number, layer in enumerate(layers, 1):
         filled += layer.nbytes
         if filled >= least or (filled and number == len(layers)):
-            found.append(Bucket(number, filled))
+            groups.append(Bucket(number, filled))
             filled = 0
-    return found
+    return groups
 
 
 def step(
@@ -90,7 +90,7 @@ def step(
     Raises:
         CostModelError: a bucket of less than a byte, or a time below 0.
     """
-    if bucket < 1 or forward < 0 or any(each.seconds < 0 for each in layers):
+    if bucket < 1 or forward < 0 or any(layer.seconds < 0 for layer in layers):
         raise CostModelError(
             f"buckets of {bucket} bytes and times of {forward} s cannot be: name a bucket of a "
             "byte or more, and times of 0 s or more"
@@ -100,8 +100,8 @@ def step(
         now += layer.seconds
         ends.append(now)
     free, total = forward if overlapped else now, 0.0
-    for each in buckets(layers, bucket):
-        taken = exchange(each.nbytes)
+    for group in buckets(layers, bucket):
+        taken = exchange(group.nbytes)
         total += taken
-        free = max(free, ends[each.layers] if overlapped else now) + taken
+        free = max(free, ends[group.layers] if overlapped else now) + taken
     return Step(now, total, max(now, free))

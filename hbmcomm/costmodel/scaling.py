@@ -32,15 +32,15 @@ def messages_seconds(
     Raises:
         CostModelError: an unknown operation or algorithm.
     """
-    found = ALGORITHMS.get(operation, {}).get(algorithm)
-    if found is None:
+    count = ALGORITHMS.get(operation, {}).get(algorithm)
+    if count is None:
         raise CostModelError(
             f"no algorithm {algorithm!r} of {operation!r} is known; algorithms of "
-            + "; ".join(f"{name}: {', '.join(each)}" for name, each in ALGORITHMS.items())
+            + "; ".join(f"{name}: {', '.join(names)}" for name, names in ALGORITHMS.items())
         )
     if ranks < 2:
         return 0.0
-    counts = found(ranks, nbytes)
+    counts = count(ranks, nbytes)
     return counts.messages * network.alpha + counts.sent / network.bandwidth + counts.folded * gamma
 
 
@@ -84,13 +84,13 @@ def seconds_on(
         )
     known = {"reduce": models.get("allreduce"), **models}
     inside = (operation,) if nodes == 1 else INSIDE[operation]
-    found = [model for each in inside if (model := known.get(each))]
-    if len(found) < len(inside):
+    available = [model for name in inside if (model := known.get(name))]
+    if len(available) < len(inside):
         raise CostModelError(
             f"{operation} on many nodes needs models of {', '.join(inside)}; found those of "
             f"{', '.join(models) or 'none'}: fit the others"
         )
-    gamma = found[0].absolute(machine).gamma
+    gamma = available[0].absolute(machine).gamma
     return best_algorithm(operation, nodes, nbytes, network, gamma)[0] + sum(
-        each.seconds(ranks, nbytes, machine, kind=kind, packed=packed) for each in found
+        fitted.seconds(ranks, nbytes, machine, kind=kind, packed=packed) for fitted in available
     )

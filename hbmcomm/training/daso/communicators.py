@@ -41,7 +41,7 @@ class Communicators:
         sharing = own.allgather(self.everyone.arena_ranks)
         given = numbers if host is not None else [min(ranks) for ranks in sharing]
         hosts = [
-            tuple(rank for rank, each in enumerate(given) if each == number)
+            tuple(rank for rank, label in enumerate(given) if label == number)
             for number in dict.fromkeys(given)
         ]
         self.hosts, self.groups = len(hosts), min(map(len, hosts))
@@ -51,9 +51,9 @@ class Communicators:
 
             def part(split: MPI.Comm) -> Communicator:
                 """Ranks that wait in hierarchical leave their CPU to exchanges in flight."""
-                found = Communicator(split, transport="hierarchical")
+                communicator = Communicator(split, transport="hierarchical")
                 split.Free()
-                return stack.enter_context(found)
+                return stack.enter_context(communicator)
 
             stack.enter_context(self.everyone)
             self.inside = part(own.Split(self.host, own.rank))
@@ -63,9 +63,9 @@ class Communicators:
 
     def mean(self, value: float) -> float:
         """The mean of a number over all ranks; the same bits on each."""
-        found = np.array([value])
-        self.everyone.Allreduce(MPI.IN_PLACE, found)
-        return float(found[0]) / self.everyone.size
+        total = np.array([value])
+        self.everyone.Allreduce(MPI.IN_PLACE, total)
+        return float(total[0]) / self.everyone.size
 
     def free(self) -> None:
         """Free all of them; collective."""
@@ -77,6 +77,8 @@ class Communicators:
 
 
 def _check(numbers: list[Any]) -> None:
-    given = [each for each in numbers if each is not None]
-    if given and (len(given) < len(numbers) or not all(isinstance(each, int) for each in given)):
+    given = [number for number in numbers if number is not None]
+    if given and (
+        len(given) < len(numbers) or not all(isinstance(number, int) for number in given)
+    ):
         raise ValueError(f"host={numbers} on the ranks: give a whole number on all ranks, or none")

@@ -60,8 +60,8 @@ class Exchange:
         self.wait()
         assert self.total is not None
         share = 1 / (2 * waited + hosts)
-        for result, total, each in zip(merged.parts, self.total.parts, own, strict=True):
-            np.multiply(each, 2 * waited * share, out=result)
+        for result, total, parameter in zip(merged.parts, self.total.parts, own, strict=True):
+            np.multiply(parameter, 2 * waited * share, out=result)
             np.multiply(total, share, out=total)
             result += total
 
@@ -102,14 +102,14 @@ class Daso(ClosedByAll):
         self.schedule = schedule
         self._trained = run_on_all(comm, lambda: adapted(optimizer))
         own = self._trained.parameters()
-        shapes = comm.allgather([(each.shape, each.dtype) for each in own])
+        shapes = comm.allgather([(parameter.shape, parameter.dtype) for parameter in own])
         run_on_all(comm, lambda: _check(shapes))
         self._communicators = Communicators(comm, host)
         self.host, self.hosts = self._communicators.host, self._communicators.hosts
         self._flying: Exchange | None = None
 
         def flat(part: Communicator) -> Flat:
-            return Flat(own, part.empty(sum(each.size for each in own), own[0].dtype))
+            return Flat(own, part.empty(sum(parameter.size for parameter in own), own[0].dtype))
 
         with self._guarded():
             ranks = self._communicators
@@ -236,16 +236,16 @@ class Daso(ClosedByAll):
         self._merge()
 
 
-def _check(found: list[list[tuple[tuple[int, ...], np.dtype[Any]]]]) -> None:
+def _check(shapes: list[list[tuple[tuple[int, ...], np.dtype[Any]]]]) -> None:
     """Raise ValueError unless ranks have parameters of equal shapes, in one floating dtype."""
-    for rank, parameters in enumerate(found):
-        if parameters != found[0]:
+    for rank, parameters in enumerate(shapes):
+        if parameters != shapes[0]:
             raise ValueError(
-                f"rank {rank} has parameters {parameters} and rank 0 {found[0]}: give all ranks "
+                f"rank {rank} has parameters {parameters} and rank 0 {shapes[0]}: give all ranks "
                 "the same network"
             )
-    dtypes = {dtype for _, dtype in found[0]}
-    if len(dtypes) != 1 or not all(np.issubdtype(each, np.floating) for each in dtypes):
+    dtypes = {dtype for _, dtype in shapes[0]}
+    if len(dtypes) != 1 or not all(np.issubdtype(dtype, np.floating) for dtype in dtypes):
         raise ValueError(
             f"parameters of the dtypes {sorted(map(str, dtypes))}: give those of one floating dtype"
         )

@@ -40,7 +40,7 @@ class Arrays:
     def __init__(
         self, parameters: Sequence[Array], gradients: Sequence[Array], step: Callable[[], object]
     ) -> None:
-        shapes = [[each.shape for each in arrays] for arrays in (parameters, gradients)]
+        shapes = [[array.shape for array in arrays] for arrays in (parameters, gradients)]
         if shapes[0] != shapes[1]:
             raise ValueError(
                 f"parameters have the shapes {shapes[0]} and gradients {shapes[1]}: "
@@ -106,8 +106,8 @@ def adapted(optimizer: Any) -> Trained:
             f"Daso takes an optimizer of torch or Arrays; found {type(optimizer).__name__}: "
             "give Arrays(parameters, gradients, step)"
         )
-    found: Trained = optimizer
-    return found
+    trained: Trained = optimizer
+    return trained
 
 
 class Flat:
@@ -124,18 +124,18 @@ class Flat:
 
     def __init__(self, like: Sequence[Array], memory: Array) -> None:
         self.whole = memory
-        ends = np.cumsum([each.size for each in like])
+        ends = np.cumsum([array.size for array in like])
         self.parts = [
-            memory[end - each.size : end].reshape(each.shape)
-            for each, end in zip(like, ends, strict=True)
+            memory[end - array.size : end].reshape(array.shape)
+            for array, end in zip(like, ends, strict=True)
         ]
 
     def pack(self, arrays: Sequence[Array]) -> None:
         """Copy the arrays into this one."""
-        for part, each in zip(self.parts, arrays, strict=True):
-            np.copyto(part, each)
+        for part, array in zip(self.parts, arrays, strict=True):
+            np.copyto(part, array)
 
     def unpack(self, arrays: Sequence[Array], factor: float = 1.0) -> None:
         """Copy them back, each element multiplied by `factor`."""
-        for part, each in zip(self.parts, arrays, strict=True):
-            np.multiply(part, factor, out=each)
+        for part, array in zip(self.parts, arrays, strict=True):
+            np.multiply(part, factor, out=array)

@@ -47,7 +47,7 @@ class Schedule:
         patience: int = 2,
     ) -> None:
         wait = max(1, skips // 4) if wait is None else wait
-        for name, found, least, most in (
+        for name, number, least, most in (
             ("epochs", epochs, 1, math.inf),
             ("warmup", warmup, 0, math.inf),
             ("cooldown", cooldown, 0, math.inf),
@@ -56,8 +56,8 @@ class Schedule:
             ("patience", patience, 0, math.inf),
             ("threshold", threshold, 0, 1),
         ):
-            if not least <= found <= most:
-                raise ValueError(f"{name}={found}: give a number from {least} to {most}")
+            if not least <= number <= most:
+                raise ValueError(f"{name}={number}: give a number from {least} to {most}")
         self.epochs, self.warmup, self.cooldown = epochs, warmup, cooldown
         self._first_skips, self._first_wait = skips, wait
         self._threshold, self._patience = threshold, patience

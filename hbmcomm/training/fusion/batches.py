@@ -93,38 +93,38 @@ def batches(ready: Iterable[tuple[int, Signature]], fusion_bytes: int, splits: b
             whole.append(Batch(signature.dtype, nbytes, (number,), LOOSE))
         else:
             packed.setdefault(signature.dtype, []).append((number, nbytes))
-    found = _runs(sorted(placed)) + whole
+    calls = _runs(sorted(placed)) + whole
     if empty:
-        found.append(Batch("uint8", 0, tuple(empty)))
+        calls.append(Batch("uint8", 0, tuple(empty)))
     for dtype, tensors in packed.items():
-        found += _packed(dtype, tensors, fusion_bytes)
-    return found
+        calls += _packed(dtype, tensors, fusion_bytes)
+    return calls
 
 
 def _runs(placed: Sequence[tuple[Place, int, Signature]]) -> list[Batch]:
     """One call for tensors that follow each other in a block, with nothing but padding between."""
-    found: list[Batch] = []
+    runs: list[Batch] = []
     for place, number, signature in placed:
         dtype, nbytes = signature.dtype, signature.nbytes
-        run = found[-1] if found else None
+        run = runs[-1] if runs else None
         if run is not None and run.place is not None and run.dtype == dtype:
             begin = run.place
             if (begin.block, begin.next) == (place.block, place.offset):
-                found[-1] = run._replace(
+                runs[-1] = run._replace(
                     nbytes=place.offset + nbytes - begin.offset,
                     complete=(*run.complete, number),
                     place=begin._replace(next=place.next),
                 )
                 continue
-        found.append(Batch(dtype, nbytes, (number,), place))
-    return found
+        runs.append(Batch(dtype, nbytes, (number,), place))
+    return runs
 
 
 def _packed(dtype: str, tensors: list[tuple[int, int]], fusion_bytes: int) -> list[Batch]:
     """Calls for tensors of one type, (number, bytes) each; they are cut where the buffer ends."""
     itemsize = np.dtype(dtype).itemsize
     room = fusion_bytes // itemsize * itemsize
-    found: list[Batch] = []
+    calls: list[Batch] = []
     pieces: list[Piece] = []
     complete: list[int] = []
     used = 0
@@ -132,7 +132,7 @@ def _packed(dtype: str, tensors: list[tuple[int, int]], fusion_bytes: int) -> li
     def close() -> None:
         nonlocal used
         if pieces:
-            found.append(Batch(dtype, used, tuple(complete), None, tuple(pieces)))
+            calls.append(Batch(dtype, used, tuple(complete), None, tuple(pieces)))
         pieces.clear()
         complete.clear()
         used = 0
@@ -151,7 +151,7 @@ def _packed(dtype: str, tensors: list[tuple[int, int]], fusion_bytes: int) -> li
             start, used = start + length, offset + length
         complete.append(number)
     close()
-    return found
+    return calls
 
 
 class Reducer:

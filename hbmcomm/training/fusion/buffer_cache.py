@@ -82,11 +82,11 @@ class BufferCache(Generic[Known]):
             return
         number = id(owner)
         if number not in self._owners:
-            found, owners = self._found, self._owners
+            answers, owners = self._found, self._owners
 
             def forget(_: object) -> None:  # before the memory is freed, and before `id` is reused
-                for each in owners.pop(number)[1]:
-                    del found[each]
+                for stale_key in owners.pop(number)[1]:
+                    del answers[stale_key]
 
             self._owners[number] = (weakref.ref(owner, forget), [])
         self._found[key] = answer

@@ -120,9 +120,9 @@ class FusedAllreduce(ClosedByAll):
         """
         model = np.dtype(dtype)
         dimensions = [np.broadcast_to(np.empty((), model), shape).shape for shape in shapes]
-        sizes = [int(np.prod(each, dtype=np.int64)) * model.itemsize for each in dimensions]
+        sizes = [int(np.prod(shape, dtype=np.int64)) * model.itemsize for shape in dimensions]
         made = zip(self.reducer.block(sizes), dimensions, strict=True)
-        return [each.view(model).reshape(shape) for each, shape in made]
+        return [memory.view(model).reshape(shape) for memory, shape in made]
 
     def submit(self, name: str, tensor: Any) -> Work:
         """Say that a tensor is ready on this rank; it must not be touched until it is reduced.
@@ -186,7 +186,7 @@ class FusedAllreduce(ClosedByAll):
 
     def _wait_for(self, works: tuple[Work, ...]) -> None:
         if self._thread is None:
-            while not all(each.done for each in works):
+            while not all(work.done for work in works):
                 self._cycle()
         else:
             began = time.monotonic()
@@ -195,14 +195,14 @@ class FusedAllreduce(ClosedByAll):
                 try:
                     self._has_work.notify()
                     while not self._has_results.wait_for(
-                        lambda: all(each.done for each in works), self._patience_left(began)
+                        lambda: all(work.done for work in works), self._patience_left(began)
                     ):
                         self._give_up_alone(works, began)
                 finally:  # a signal's handler may raise
                     self._waiting -= 1
-        for each in works:
-            if each.error is not None:
-                raise each.error
+        for work in works:
+            if work.error is not None:
+                raise work.error
 
     def _patience_left(self, began: float) -> float:
         """Seconds until a wait that began then gives up, if no other rank joins the round."""
@@ -247,7 +247,7 @@ class FusedAllreduce(ClosedByAll):
             works = dict(self._pending)
             leaving = self._leaving and not works
             now = self._round_began = time.monotonic()
-        stalled = any(each.since and now - each.since > self._patience for each in works.values())
+        stalled = any(work.since and now - work.since > self._patience for work in works.values())
         signatures = {name: work.signature for name, work in works.items()}
         given_up: list[str] = []
 
@@ -262,17 +262,17 @@ class FusedAllreduce(ClosedByAll):
 
         try:
             self.rounds += 1
-            found = self.negotiation.round(signatures, leaving, stalled, joined)
+            outcome = self.negotiation.round(signatures, leaving, stalled, joined)
             if given_up:
-                self._check_retracted(given_up, found.ready)
-            self._reduce(found.ready, works)
+                self._check_retracted(given_up, outcome.ready)
+            self._reduce(outcome.ready, works)
         except BaseException as error:
             self._break(error)
             return False
-        self._give_up(found, works, now)
-        if not found.ready and not found.all_leave:
+        self._give_up(outcome, works, now)
+        if not outcome.ready and not outcome.all_leave:
             time.sleep(self._cycle_seconds)  # ranks wait for different tensors
-        return not found.all_leave
+        return not outcome.all_leave
 
     def _reduce(self, ready: tuple[Known, ...], works: dict[str, Work]) -> None:
         if self._planned_for != self.negotiation.exchanges:  # signatures may have changed
@@ -280,12 +280,12 @@ class FusedAllreduce(ClosedByAll):
             self._planned_for = self.negotiation.exchanges
         if ready not in self._plans:
             self._plans[ready] = planned(ready, self._fusion_bytes, self._splits)
-        found, mismatches = self._plans[ready]
+        batches, mismatches = self._plans[ready]
         for name, mismatch in mismatches.items():
             self._finish([works[name]], mismatch)
         by_number = {known.number: works[known.name] for known in ready}
         arrays = {number: work.array for number, work in by_number.items()}
-        for batch in found:
+        for batch in batches:
             self.reducer.reduce(batch, arrays)
             self._finish([by_number[number] for number in batch.complete])
 
@@ -299,16 +299,16 @@ class FusedAllreduce(ClosedByAll):
             leave(self._comm, error)
             raise error
 
-    def _give_up(self, found: Round, works: dict[str, Work], now: float) -> None:
+    def _give_up(self, outcome: Round, works: dict[str, Work], now: float) -> None:
         """Fail what another rank will not submit."""
         for name, work in works.items():
             if work.done:
                 continue
             work.since = work.since or now
-            if found.some_leave:
+            if outcome.some_leave:
                 reason = "a rank has closed without it"
-            elif name in found.missing and now - work.since > self._patience:
-                ranks = ", ".join(map(str, found.missing[name]))
+            elif name in outcome.missing and now - work.since > self._patience:
+                ranks = ", ".join(map(str, outcome.missing[name]))
                 reason = f"rank {ranks} did not in {self._patience:g} s"
             else:
                 continue

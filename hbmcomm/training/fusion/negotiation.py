@@ -70,14 +70,14 @@ class Known:
         """
         first = self.signatures[0]
         assert first is not None  # ready on all ranks
-        for rank, each in enumerate(self.signatures):
-            assert each is not None
-            if each[:2] != first[:2]:
+        for rank, signature in enumerate(self.signatures):
+            assert signature is not None
+            if signature[:2] != first[:2]:
                 raise TensorMismatch(
-                    f"{self.name!r} is {_described(first)} on rank 0, and {_described(each)} on "
-                    f"rank {rank}; submit one shape and type by this name on all ranks"
+                    f"{self.name!r} is {_described(first)} on rank 0, and {_described(signature)} "
+                    f"on rank {rank}; submit one shape and type by this name on all ranks"
                 )
-        alike = all(each == first for each in self.signatures)
+        alike = all(signature == first for signature in self.signatures)
         return first if alike else first._replace(place=None)
 
 
@@ -182,15 +182,15 @@ class Negotiation:
     def _missing(self, bits: int) -> dict[str, list[int]]:
         """Which ranks did not submit which tensors that others did."""
         own = bits.to_bytes(self._words.nbytes, "little")
-        each = [int.from_bytes(found, "little") for found in self._gathered(own)]
+        masks = [int.from_bytes(mask, "little") for mask in self._gathered(own)]
         anywhere = 0
-        for found in each:
-            anywhere |= found
+        for mask in masks:
+            anywhere |= mask
         return {
             known.name: lacking
             for known in self._known
             if anywhere >> known.number & 1
-            and (lacking := [r for r, found in enumerate(each) if not found >> known.number & 1])
+            and (lacking := [r for r, mask in enumerate(masks) if not mask >> known.number & 1])
         }
 
     def _gathered(self, item: bytes) -> list[bytes]:
@@ -202,7 +202,7 @@ class Negotiation:
         received = np.empty(sum(counts), np.uint8)
         self._comm.Allgatherv(own, [received, counts])
         ends = np.cumsum(counts[:-1], dtype=np.int64)
-        return [each.tobytes() for each in np.split(received, ends)]
+        return [part.tobytes() for part in np.split(received, ends)]
 
 
 def _described(signature: Signature) -> str:

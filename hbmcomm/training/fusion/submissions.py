@@ -58,11 +58,11 @@ class Submissions:
         if last is not None and last.is_of(tensor):
             return tensor, last.signature
         array = as_array(name, tensor)
-        found = Signature(array.shape, name_of(array.dtype), self._places.lookup(array))
-        if last is not None and last.signature == found:
-            found = last.signature  # equal objects compare quickest
-        self._last[name] = _Submitted(weakref.ref(array), array.dtype, found)
-        return array, found
+        current = Signature(array.shape, name_of(array.dtype), self._places.lookup(array))
+        if last is not None and last.signature == current:
+            current = last.signature  # equal objects compare quickest
+        self._last[name] = _Submitted(weakref.ref(array), array.dtype, current)
+        return array, current
 
 
 class Reduces(Protocol):

@@ -46,10 +46,10 @@ def agreed(comm: Any, asked: Asked) -> tuple[Job, list[Floats] | None]:
     """
     common = run_on_all(comm, lambda: _checked(comm, asked))
     node = _node()
-    has_values = any(not _is_shape(each) for each in asked.tensors)
-    found = comm.allgather((common, node, has_values))
-    for rank, (others, _, _) in enumerate(found):
-        for name, first, other in zip(_Common._fields, found[0][0], others, strict=True):
+    has_values = any(not _is_shape(tensor) for tensor in asked.tensors)
+    gathered = comm.allgather((common, node, has_values))
+    for rank, (others, _, _) in enumerate(gathered):
+        for name, first, other in zip(_Common._fields, gathered[0][0], others, strict=True):
             if first != other:
                 raise ValueError(
                     f"{name} must be equal on all ranks; found {first} on rank 0 and {other} on "
@@ -61,20 +61,20 @@ def agreed(comm: Any, asked: Asked) -> tuple[Job, list[Floats] | None]:
         comm.rank,
         common.shapes,
         common.chunk_bytes,
-        {rank: found[rank][1] for rank in own},
+        {rank: gathered[rank][1] for rank in own},
         workers,
         scale=1 / len(workers),
     )
-    if not found[workers[0]][2]:
+    if not gathered[workers[0]][2]:
         return job, None
     given = asked.tensors if comm.rank == workers[0] else ()
-    return job, run_on_all(comm, lambda: [_values(each) for each in given])
+    return job, run_on_all(comm, lambda: [_values(tensor) for tensor in given])
 
 
 def _node() -> int:
     """The NUMA node of this rank's CPUs, or the first of several."""
     cpus = os.sched_getaffinity(0)
-    return min((each.id for each in topology().nodes if cpus & {*each.cpus}), default=0)
+    return min((node.id for node in topology().nodes if cpus & {*node.cpus}), default=0)
 
 
 def _values(tensor: Any) -> Floats:
@@ -89,9 +89,9 @@ def _is_shape(tensor: Any) -> bool:
 
 
 def _shape(tensor: Any) -> Shape:
-    found = tensor if _is_shape(tensor) else tensor.shape
+    shape = tensor if _is_shape(tensor) else tensor.shape
     try:
-        return tuple(map(int, found if isinstance(found, Iterable) else (found,)))
+        return tuple(map(int, shape if isinstance(shape, Iterable) else (shape,)))
     except (TypeError, ValueError):
         raise TypeError(
             f"tensors hold {tensor!r}: neither a shape nor an array; give either"
@@ -118,10 +118,10 @@ def _owners(comm: Any, asked: Owners) -> tuple[int, ...]:
     ranks = tuple(range(comm.size))
     if asked == "all":
         return ranks
-    found = set(asked)
-    if not found or not found < set(ranks):
+    chosen = set(asked)
+    if not chosen or not chosen < set(ranks):
         raise ValueError(
-            f"owners={sorted(found)}: not some of the ranks 0 to {comm.size - 1} with others left "
+            f"owners={sorted(chosen)}: not some of the ranks 0 to {comm.size - 1} with others left "
             "to work; name fewer, or take 'all'"
         )
-    return tuple(sorted(map(int, found)))
+    return tuple(sorted(map(int, chosen)))

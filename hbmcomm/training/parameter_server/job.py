@@ -66,22 +66,22 @@ def owned(keys: Sequence[Key], chunk_bytes: int, nodes: Mapping[int, int]) -> li
         on_node.setdefault(nodes[rank], []).append((0, rank))
     loads = [(0.0, node) for node in sorted(on_node)]
     heapify(loads)
-    found: dict[int, int] = {}
-    for number in sorted(range(len(pieces)), key=lambda each: -pieces[each][2]):
+    owner_of: dict[int, int] = {}
+    for number in sorted(range(len(pieces)), key=lambda index: -pieces[index][2]):
         load, node = loads[0]
         among, nbytes = on_node[node], pieces[number][2]
-        taken, found[number] = among[0]
-        heapreplace(among, (taken + nbytes, found[number]))
+        taken, owner_of[number] = among[0]
+        heapreplace(among, (taken + nbytes, owner_of[number]))
         heapreplace(loads, (load + nbytes / len(among), node))
-    return [Chunk(*piece, found[number]) for number, piece in enumerate(pieces)]
+    return [Chunk(*piece, owner_of[number]) for number, piece in enumerate(pieces)]
 
 
 def shares(chunks: Sequence[Chunk]) -> dict[int, int]:
     """Bytes that each owner has."""
-    found: dict[int, int] = {}
+    totals: dict[int, int] = {}
     for chunk in chunks:
-        found[chunk.owner] = found.get(chunk.owner, 0) + chunk.nbytes
-    return found
+        totals[chunk.owner] = totals.get(chunk.owner, 0) + chunk.nbytes
+    return totals
 
 
 Shape = tuple[int, ...]
@@ -144,11 +144,11 @@ class Job:
 
     def views(self, flat: Floats) -> list[Floats]:
         """The tensors in a flat array."""
-        found = []
+        tensors = []
         for key, shape in zip(self.keys, self.shapes, strict=True):
             first = key.offset // ITEM
-            found.append(flat[first : first + prod(shape)].reshape(shape))
-        return found
+            tensors.append(flat[first : first + prod(shape)].reshape(shape))
+        return tensors
 
     def assign(self, key: int, values: Floats, chunks: Iterable[Chunk], flat: Floats) -> None:
         """Write the values of a key where `flat` has its chunks, which follow one another there."""

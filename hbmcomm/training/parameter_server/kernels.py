@@ -19,4 +19,4 @@ def address(array: np.ndarray[Any, Any]) -> int:
 
 def pointers(arrays: Sequence[np.ndarray[Any, Any]]) -> Any:
     """The addresses of arrays, which the caller keeps."""
-    return ffi.new("void *[]", [ffi.cast("void *", address(each)) for each in arrays])
+    return ffi.new("void *[]", [ffi.cast("void *", address(array)) for array in arrays])

@@ -70,17 +70,17 @@ def in_turns(job: Job) -> list[tuple[int, int, list[Chunk]]]:
     """(number, owner, piece) in the order in which this worker sends."""
     owners = [*job.owners]
     first = job.workers.index(job.rank) % len(owners)
-    found = [
+    turns = [
         (number, owner, piece)
         for owner in owners[first:] + owners[:first]
         for number, piece in enumerate(pieces(job, owner))
     ]
-    return sorted(found, key=itemgetter(0))
+    return sorted(turns, key=itemgetter(0))
 
 
 def _strided(piece: Sequence[Chunk]) -> MPI.Datatype:
     """A piece within the flat array of a worker."""
-    lengths, places = [each.nbytes for each in piece], [each.offset for each in piece]
+    lengths, places = [chunk.nbytes for chunk in piece], [chunk.offset for chunk in piece]
     return MPI.BYTE.Create_hindexed(lengths, places).Commit()
 
 
@@ -88,7 +88,7 @@ class _Owned:
     """One piece of an owner: room for the gradient of each worker, weights and state."""
 
     def __init__(self, piece: list[Chunk], workers: int, states: int) -> None:
-        floats = sum(each.nbytes for each in piece) // ITEM
+        floats = sum(chunk.nbytes for chunk in piece) // ITEM
         self.chunks = piece
         self.gradients = np.zeros((workers, floats), "float32")
         self.weights = np.zeros(floats, "float32")
@@ -129,7 +129,7 @@ class _Sends:
         now = time.monotonic()
         self._stalled += min(now - self._looked, LOOK)
         self._looked = now
-        unsent = [each for each in self._active if not each.Test()]
+        unsent = [request for request in self._active if not request.Test()]
         sent = len(self._active) - len(unsent)
         if sent or not unsent:
             self._stalled = 0.0
@@ -183,7 +183,7 @@ class Messages:
             self._types.append(kind)
             out = comm.Send_init([self.gradients, 1, kind], owner, 2 * number + GRADIENTS)
             into = comm.Recv_init([self.weights, 1, kind], owner, 2 * number + WEIGHTS)
-            self._pieces.append(({each.key for each in piece}, out))
+            self._pieces.append(({chunk.key for chunk in piece}, out))
             self._receives.append(into)
 
     def _prepare_owner(self, comm: MPI.Intracomm) -> None:
@@ -216,7 +216,7 @@ class Messages:
             keys -= done
             if not keys:
                 self._sends.add(request)
-        self._unsent = [each for each in self._unsent if each[0]]
+        self._unsent = [send for send in self._unsent if send[0]]
         self.is_done()
 
     def is_done(self) -> bool:

@@ -53,12 +53,12 @@ def arrange(capacities: Mapping[str, int]) -> tuple[dict[str, Extent], int]:
     Args:
         capacities: The most bytes of data in each region.
     """
-    found: dict[str, Extent] = {}
+    extents: dict[str, Extent] = {}
     data = _HEAD * len(capacities)
     for number, (name, capacity) in enumerate(capacities.items()):
-        found[name] = Extent(_HEAD * number, data, capacity)
+        extents[name] = Extent(_HEAD * number, data, capacity)
         data += -(-capacity // _PAIR) * _PAIR
-    return found, data
+    return extents, data
 
 
 class Form(NamedTuple):
@@ -84,15 +84,15 @@ def form_of(shape: int | Iterable[int], dtype: DTypeLike) -> Form:
         TypeError: The dtype has fields or Python objects.
         ValueError: Too many dimensions, or a negative size.
     """
-    found = Form(np.dtype(dtype), tuple(shape) if isinstance(shape, Iterable) else (shape,))
-    if found.dtype.hasobject or np.dtype(found.dtype.str) != found.dtype:
-        raise TypeError(f"dtype {found.dtype} cannot be in a region; take numbers, such as float32")
-    if len(found.shape) > _MOST_DIMENSIONS or min(found.shape, default=0) < 0:
+    form = Form(np.dtype(dtype), tuple(shape) if isinstance(shape, Iterable) else (shape,))
+    if form.dtype.hasobject or np.dtype(form.dtype.str) != form.dtype:
+        raise TypeError(f"dtype {form.dtype} cannot be in a region; take numbers, such as float32")
+    if len(form.shape) > _MOST_DIMENSIONS or min(form.shape, default=0) < 0:
         raise ValueError(
-            f"shape {found.shape} cannot be in a region; take at most {_MOST_DIMENSIONS} "
+            f"shape {form.shape} cannot be in a region; take at most {_MOST_DIMENSIONS} "
             "dimensions, none negative"
         )
-    return found
+    return form
 
 
 def decoded(description: bytes, capacity: int) -> Form:

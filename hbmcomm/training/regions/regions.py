@@ -190,7 +190,7 @@ class Regions(ClosedByAll):
     def _cleared(self, extents: Mapping[str, Extent], nbytes: int) -> Bytes:
         """Memory of an allocation in which all flags are down."""
         memory: Bytes = self._comm.empty(nbytes, np.uint8)
-        memory[: min((each.data for each in extents.values()), default=0)] = 0
+        memory[: min((extent.data for extent in extents.values()), default=0)] = 0
         self._memories.append(memory)
         return memory
 

@@ -40,7 +40,7 @@ class OutgoingTrace:
     @property
     def copied_bytes(self) -> int:
         """Bytes that this library has copied since the first step."""
-        return sum(each.copied_bytes for each in (self._remote or {}).values())
+        return sum(region.copied_bytes for region in (self._remote or {}).values())
 
     def out(
         self, name: str, shape: int | Iterable[int], dtype: DTypeLike = "float32"
@@ -122,7 +122,7 @@ class IncomingTrace:
         if self._own is None:
             while self._regions.messages.receive(self._source, _TENSOR)[0] != _END:
                 pass  # no region for a tensor that this rank does not read
-            capacities = {name: max(each.nbytes, 1) for name, each in self._first.items()}
+            capacities = {name: max(tensor.nbytes, 1) for name, tensor in self._first.items()}
             self._own = self._regions.allocate(self._source, capacities)
             self._first.clear()
         for region in self._held:
