@@ -84,17 +84,17 @@ def compare(first: Campaign, second: Campaign, other_mpi: bool = False) -> Compa
     if other_mpi:
         ours, theirs = _across_mpis(ours, theirs)
     noise = floors(first.cells), floors(second.cells)
-    found, left_out = _results(ours, theirs, noise)
-    if found.empty:
+    compared, left_out = _results(ours, theirs, noise)
+    if compared.empty:
         raise ResultsError(
             f"the campaigns {first.folder} and {second.folder} share no cell: "
             f"{_first_lack(ours, theirs)}; measure one with the other's settings: ./inv run"
         )
-    machines = [each.machine for each in (*first.launches, *second.launches)]
+    machines = [launch.machine for launch in (*first.launches, *second.launches)]
     return Comparison(
         (str(first.folder), str(second.folder)),
         apart(first, second),
-        found,
+        compared,
         (noise[0].largest, noise[1].largest),
         left_out,
         recorded.meaning(machines),
@@ -109,14 +109,14 @@ def apart(first: Campaign, second: Campaign) -> list[Difference]:
     arms = [{_arm_and_mpi(launch) for launch in side.launches} for side in (first, second)]
     shared = arms[0] & arms[1] or arms[0] | arms[1]
     sides = [_described(side, shared) for side in (first, second)]
-    return [each for pair in zip(*sides, strict=True) for each in _unequal(*pair)]
+    return [difference for pair in zip(*sides, strict=True) for difference in _unequal(*pair)]
 
 
 def _described(side: Campaign, shared: set[tuple[str, str]]) -> list[dict[str, str]]:
     """Tables of what is compared, in their order."""
-    found = _recorded(side.launches, shared)
+    facts = _recorded(side.launches, shared)
     return [
-        *({key: found[key] for key in found if key.split(".")[0] == each} for each in SECTIONS),
+        *({key: facts[key] for key in facts if key.split(".")[0] == table} for table in SECTIONS),
         {"NUMA nodes": _nodes(side.launches)},
         _header(side.header),
         {"load average": _loads(side.launches)},
@@ -150,7 +150,7 @@ def _recorded(launches: Iterable[Result], wanted: set[tuple[str, str]]) -> dict[
     return {
         key: next(iter(values))
         if len(values) == 1
-        else "; ".join(f"{each} ({_named(values[each], wanted)})" for each in sorted(values))
+        else "; ".join(f"{text} ({_named(values[text], wanted)})" for text in sorted(values))
         for key, values in sorted(seen.items())
     }
 
@@ -171,18 +171,18 @@ def _named(some: set[tuple[str, str]], every: set[tuple[str, str]]) -> str:
 def _loads(launches: Iterable[Result]) -> str:
     """The span of the one-minute load averages that the launches saw."""
     texts = [launch.facts.machine.get("load", "") for launch in launches]
-    found = [float(text.split()[0]) for text in texts if text[:1].isdigit()]
-    return f"{min(found):.2f} to {max(found):.2f}" if found else ABSENT
+    loads = [float(text.split()[0]) for text in texts if text[:1].isdigit()]
+    return f"{min(loads):.2f} to {max(loads):.2f}" if loads else ABSENT
 
 
 def _nodes(launches: Iterable[Result]) -> str:
     """The nodes that the launches saw, with and without CPUs, and which of them are HBM."""
-    found = []
+    texts = []
     for topology in filter(None, (launch.facts.topology for launch in launches)):
         cpus = sum(bool(node.cpus) for node in topology.nodes)
         hbm = ", ".join(str(node.id) for node in topology.nodes if node.is_hbm)
-        found.append(f"{cpus} with CPUs, {len(topology.nodes) - cpus} without, HBM {hbm or 'none'}")
-    return "; ".join(dict.fromkeys(found)) or ABSENT
+        texts.append(f"{cpus} with CPUs, {len(topology.nodes) - cpus} without, HBM {hbm or 'none'}")
+    return "; ".join(dict.fromkeys(texts)) or ABSENT
 
 
 def _header(header: Mapping[str, Any]) -> dict[str, str]:
@@ -209,7 +209,7 @@ def _mpis_apart(first: Campaign, second: Campaign) -> list[str]:
 def _across_mpis(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The cells, named alike where each side holds one MPI and it is not the same one."""
     mpis = [sorted(set(side["mpi"])) for side in (first, second)]
-    if mpis[0] == mpis[1] or any(len(each) != 1 for each in mpis):
+    if mpis[0] == mpis[1] or any(len(side_mpis) != 1 for side_mpis in mpis):
         return first, second
     name = f"{mpis[1][0]} over {mpis[0][0]}"
     return first.assign(mpi=name), second.assign(mpi=name)
@@ -252,8 +252,13 @@ def _row(first: list[float], second: list[float], floor: float) -> dict[str, Any
         middle = median_interval(samples)
         values |= {f"{name}_s": middle.value, f"{name}_low_s": middle.low}
         values |= {f"{name}_high_s": middle.high, f"{name}_launches": len(samples)}
-    found = verdict(ratio.low, ratio.high, floor)
-    return values | {"ratio": ratio.value, "low": ratio.low, "high": ratio.high, "verdict": found}
+    conclusion = verdict(ratio.low, ratio.high, floor)
+    return values | {
+        "ratio": ratio.value,
+        "low": ratio.low,
+        "high": ratio.high,
+        "verdict": conclusion,
+    }
 
 
 def _first_lack(first: pd.DataFrame, second: pd.DataFrame) -> str:
@@ -261,6 +266,6 @@ def _first_lack(first: pd.DataFrame, second: pd.DataFrame) -> str:
     for key in KEYS:
         levels = [sorted(set(side[key])) for side in (first, second)]
         if not set(levels[0]) & set(levels[1]):
-            shown = [", ".join(map(str, each)) or "none" for each in levels]
+            shown = [", ".join(map(str, side_levels)) or "none" for side_levels in levels]
             return f"{key} {shown[0]} against {shown[1]}"
     return "each factor has levels in common, and no combination of them is in both"

@@ -36,7 +36,7 @@ def steps(arms: Iterable[str]) -> list[Step]:
     present = set(arms)
     if USERLAND not in present:
         return []
-    found = [Step(FILES, USERLAND, HOST)] if HOST in present else []
+    chain = [Step(FILES, USERLAND, HOST)] if HOST in present else []
     contained = sorted((arm for arm in present if named(arm).profile), key=arm_key)
     families: dict[Family, list[str]] = {}
     for arm in contained:
@@ -45,17 +45,17 @@ def steps(arms: Iterable[str]) -> list[Step]:
         key: max(same, key=lambda arm: PROFILES.index(named(arm).profile))
         for key, same in families.items()
     }
-    found += [Step(CONTAINER, arm, USERLAND) for arm in freest.values()]
-    found += [
+    chain += [Step(CONTAINER, arm, USERLAND) for arm in freest.values()]
+    chain += [
         Step(RULES, arm, freest[key])
         for key, same in families.items()
         for arm in same
         if arm != freest[key]
     ]
-    return found
+    return chain
 
 
 def family(arm: str) -> Family:
     """The family of a container arm: its arms differ in their profile alone."""
-    found = named(arm)
-    return found.environment, found.layout
+    parsed = named(arm)
+    return parsed.environment, parsed.layout

@@ -77,8 +77,8 @@ def of_campaign(campaign: Campaign) -> Measured:
         frame = frame[frame["kind"] == in_order(frame["kind"], ("regular",))[0]]
     copies = campaign.controls
     copies = copies[(copies["environment"] == host) & (copies["kind"] == "regular")]
-    asked = [each.launch.ranks for each in campaign.launches]
-    used = [len({rank.cpu for rank in each.ranks}) for each in campaign.launches]
+    asked = [launch.launch.ranks for launch in campaign.launches]
+    used = [len({rank.cpu for rank in launch.ranks}) for launch in campaign.launches]
     cores = max(used) or max(asked)  # older results have no places of ranks
     facts = campaign.launches[0].facts.machine
     return _measured(str(campaign.folder), frame, copies, cores, facts)

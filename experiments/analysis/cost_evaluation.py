@@ -29,17 +29,17 @@ def predicted(frame: pd.DataFrame, fitted: pd.Series) -> pd.Series:
 
     One model learns all operations of an MPI and transport: it has more times than a model of one.
     """
-    found = pd.Series(np.nan, index=frame.index)
+    seconds = pd.Series(np.nan, index=frame.index)
     try:
         ensemble: Any = importlib.import_module("sklearn.ensemble")
     except ImportError:
-        return found
+        return seconds
     for _, part in frame.groupby(["mpi", "transport"]):
         features, mine = _features(part), fitted[part.index].to_numpy()
         model = ensemble.GradientBoostingRegressor(random_state=SEED, n_estimators=300, max_depth=4)
         model.fit(features[mine], np.log(part["seconds"].to_numpy()[mine]))
-        found[part.index] = np.exp(model.predict(features))
-    return found
+        seconds[part.index] = np.exp(model.predict(features))
+    return seconds
 
 
 def _features(frame: pd.DataFrame) -> NDArray[np.float64]:
@@ -97,7 +97,7 @@ def evaluate(measured: Measured) -> Evaluation:
         with contextlib.suppress(costmodel.CostModelError):  # too few: their predictions are NaN
             models[mpi, transport, operation] = costmodel.fit(
                 operation,
-                [costmodel.Sample(*each) for each in known],
+                [costmodel.Sample(*point) for point in known],
                 here,
                 shared=transport == DIRECT,
                 only=measured.algorithms.get(transport, ""),
@@ -107,14 +107,14 @@ def evaluate(measured: Measured) -> Evaluation:
             f"{measured.source} has too few sizes and rank counts: no model fits a half of them; "
             "measure more: ./inv run --experiment model"
         )
-    found = frame.assign(
+    predictions = frame.assign(
         fitted=fitted,
         model=[_predicted(models, here, row) for row in rows(frame)],
         learned=predicted(frame, fitted),
         roofline=frame["bound_s"],
     )
-    errors = _errors(found[~found["fitted"]], names)
-    return Evaluation(here, models, found, errors, measured.compared)
+    errors = _errors(predictions[~predictions["fitted"]], names)
+    return Evaluation(here, models, predictions, errors, measured.compared)
 
 
 def halves(frame: pd.DataFrame) -> pd.Series:
@@ -139,9 +139,9 @@ def _errors(held: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     columns = {"cells": groups.size()}
     for name in MODELS:
         columns |= {name: groups[name].median(), f"{name}_p90": groups[name].quantile(0.9)}
-    found = pd.DataFrame(columns).reset_index()
-    return found.sort_values(
+    summary = pd.DataFrame(columns).reset_index()
+    return summary.sort_values(
         names,
-        key=lambda each: places(each, CALLS) if each.name == "operation" else each,
+        key=lambda column: places(column, CALLS) if column.name == "operation" else column,
         ignore_index=True,
     )

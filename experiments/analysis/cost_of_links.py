@@ -48,7 +48,7 @@ def of_links(campaign: Campaign) -> Measured:
         least_wire_seconds(ALLREDUCE, [1] * hosts, nbytes, bits)
         for hosts, nbytes in zip(times["ranks"], times["bytes"], strict=True)
     ]
-    used = {rank.cpu for each in campaign.launches for rank in each.ranks}
+    used = {rank.cpu for launch in campaign.launches for rank in launch.ranks}
     return Measured(
         str(campaign.folder),
         pd.DataFrame(times.assign(bound_s=least)),
@@ -59,8 +59,8 @@ def of_links(campaign: Campaign) -> Measured:
 
 def _rate(campaign: Campaign, environment: str) -> float:
     """Bits per second of each link."""
-    mine = [each for each in campaign.launches if str(each.launch.environment) == environment]
-    hosts = [host for each in mine for host in each.facts.hosts]
+    mine = [launch for launch in campaign.launches if str(launch.launch.environment) == environment]
+    hosts = [host for launch in mine for host in launch.facts.hosts]
     most = max((len(host.ranks) for host in hosts), default=0)
     if most > 1:
         raise CannotModel(
@@ -96,28 +96,28 @@ def machine(bits: float, hosts: int, cores: int) -> costmodel.Machine:
     )
 
 
-def on_more_hosts(found: Evaluation, most: int) -> pd.DataFrame:
+def on_more_hosts(evaluation: Evaluation, most: int) -> pd.DataFrame:
     """Times of the named algorithms and the measured lengths on 2, 4, 8 ... and `most` hosts.
 
     Every host has CPUs of its own, unlike emulated ones, and a link of the measured rate. `auto`
     may take another algorithm there than where it was measured, so it is left out.
 
     Args:
-        found: as evaluated from of_links().
+        evaluation: as evaluated from of_links().
 
     Returns:
         `mpi`, `transport`, `bytes`, `hosts`, `seconds`.
     """
-    bits = 8 * found.machine.speed("regular", 1)
+    bits = 8 * evaluation.machine.speed("regular", 1)
     there = machine(bits, most, cores=most)
     counts = [2**power for power in range(1, most.bit_length()) if 2**power < most] + [most]
     return pd.DataFrame(
         [
             {"mpi": mpi, "transport": transport, "bytes": nbytes, "hosts": hosts}
             | {"seconds": model.seconds(hosts, nbytes, there)}
-            for (mpi, transport, _), model in found.models.items()
+            for (mpi, transport, _), model in evaluation.models.items()
             if transport in ALGORITHMS
-            for nbytes in sorted(set(found.times["bytes"]))
+            for nbytes in sorted(set(evaluation.times["bytes"]))
             for hosts in counts
         ]
     )

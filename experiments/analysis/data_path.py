@@ -94,7 +94,7 @@ def compare(launches: Launches) -> DataPaths:
 
 def by_arm(launches: Launches) -> Paths:
     """What was recorded of the data path, by MPI and arm."""
-    found = distinct(
+    recorded = distinct(
         (launch, flatten(path)) for launch in launches if (path := launch.facts.datapath)
     )
 
@@ -103,8 +103,8 @@ def by_arm(launches: Launches) -> Paths:
         return MPIS.index(mpi) if mpi in MPIS else -1, arm != HOST, arm_key(arm)
 
     return {
-        key: {name: tuple(seen) for name, seen in found[key].items()}
-        for key in sorted(found, key=order)
+        key: {name: tuple(seen) for name, seen in recorded[key].items()}
+        for key in sorted(recorded, key=order)
     }
 
 

@@ -20,12 +20,12 @@ Launches = Mapping[str, Result]
 
 def sentences(launches: Launches) -> Iterator[str]:
     """What took a larger share of the CPUs of some ranks than is allowed for."""
-    found = shares(launches)
+    largest_shares = shares(launches)
     for column, allowed, what in (
         ("stolen", STOLEN_SHARE, STOLEN),
         ("others", OTHERS_SHARE, OTHERS),
     ):
-        known = found[column].dropna()
+        known = largest_shares[column].dropna()
         above = known[known > allowed]
         if above.empty:
             continue

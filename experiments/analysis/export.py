@@ -115,9 +115,9 @@ def csv(frame: pd.DataFrame, header: bool = True) -> str:
     text = frame.select_dtypes(include=["object", "string"])
     for name, column in text.items():
         formulas = {
-            each: f"'{each}"
-            for each in column.unique()
-            if isinstance(each, str) and each.startswith(FORMULAS)
+            value: f"'{value}"
+            for value in column.unique()
+            if isinstance(value, str) and value.startswith(FORMULAS)
         }
         if formulas:
             frame = frame.assign(**{str(name): column.replace(formulas)})
@@ -210,15 +210,15 @@ def osu(campaign: Campaign) -> Iterator[str]:
                 key = (*(names[name] for name in columns), cell.columns)
                 by_size = kept.setdefault(key, {})
                 by_size.setdefault(names["bytes"], []).append(seconds[cell.warmup :])
-    warning = recorded.meaning(each.machine for each in campaign.launches)
+    warning = recorded.meaning(launch.machine for launch in campaign.launches)
     warning = f"# {warning}\n" if warning else ""
     for (*levels, over), by_size in sorted(kept.items()):
         names = dict(zip(columns, levels, strict=True))
         yield _osu_head(names, mpis[names["mpi"]], max(map(len, by_size.values())), warning)
-        for size, each in sorted(by_size.items()):
-            own = np.concatenate(each).mean(axis=0) * 1e6
+        for size, samples in sorted(by_size.items()):
+            own = np.concatenate(samples).mean(axis=0) * 1e6
             mean = dict(zip(over, own, strict=False)).get("mean", own.mean())
-            count = sum(map(len, each))
+            count = sum(map(len, samples))
             yield f"{size:<10d}{mean:18.2f}{own.min():18.2f}{own.max():18.2f}{count:12d}\n"
 
 

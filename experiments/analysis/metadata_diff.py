@@ -39,12 +39,12 @@ def distinct(
     Args:
         recorded: each launch with its values by dotted key.
     """
-    found: dict[tuple[str, str], Recorded] = defaultdict(lambda: defaultdict(list))
+    by_arm: dict[tuple[str, str], Recorded] = defaultdict(lambda: defaultdict(list))
     for launch, values in recorded:
-        seen = found[launch.launch.mpi, launch.launch.arm]
+        seen = by_arm[launch.launch.mpi, launch.launch.arm]
         for key, value in values.items():
             seen[key] += [] if value in seen[key] else [value]
-    return found
+    return by_arm
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -13,21 +13,21 @@ from experiments.model.workloads import AFTERWARDS, MODELLED, MPI_LAYERWISE
 from hbmcomm import costmodel
 
 
-def steps(campaign: Campaign, found: Evaluation) -> pd.DataFrame:
+def steps(campaign: Campaign, evaluation: Evaluation) -> pd.DataFrame:
     """One row per network and way: `computation`, `communication`, `model`, `seconds` (measured)
     and `error`, relative; empty where the campaign has no steps.
 
     The model of the exchanges is fitted on exchanges alone: no step is known to it.
     """
-    names = [name for name, each in MODELLED.items() if each.network]
+    names = [name for name, workload in MODELLED.items() if workload.network]
     cells = campaign.cells[campaign.cells["operation"].isin(names)]
     keys = ["mpi", "operation", "transport", "ranks"]
     measured = cells.groupby(keys, as_index=False)[["median_s"]].median()
     steps = []
     for row in rows(measured):
         carrier = MPI if row.transport == MPI_LAYERWISE else DIRECT
-        if model := found.models.get((row.mpi, carrier, "allreduce")):
-            steps.append(_step(row, model, found.machine))
+        if model := evaluation.models.get((row.mpi, carrier, "allreduce")):
+            steps.append(_step(row, model, evaluation.machine))
     return pd.DataFrame(steps)
 
 
@@ -35,7 +35,7 @@ def _step(row: Any, model: costmodel.Model, machine: costmodel.Machine) -> dict[
     network, way = MODELLED[row.operation].network, row.transport
     ranks, seconds = int(row.ranks), float(row.median_s)
     layers = step_plan.layers(network)
-    cycle = sum(each.nbytes for each in layers)
+    cycle = sum(layer.nbytes for layer in layers)
     predicted = costmodel.step(
         layers,
         lambda nbytes: model.seconds(ranks, nbytes, machine, cycle=cycle),

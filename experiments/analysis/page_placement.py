@@ -52,7 +52,7 @@ def node_of(nodes: Iterable[Node], cpu: int) -> int:
 
 def owners(node: Node, with_cpus: Sequence[Node]) -> list[int]:
     """The nodes with CPUs that one without serves best: by HMAT, else the nearest, all of a tie."""
-    numbers = [each.id for each in with_cpus]
+    numbers = [candidate.id for candidate in with_cpus]
     by_hmat = [number for number in numbers if number in node.initiators]
     far = dict(node.distances)
     least = min(far.get(number, 255) for number in numbers)
@@ -161,7 +161,7 @@ class Panel:
     @property
     def emulated(self) -> bool:
         """Whether ordinary memory emulated the kind."""
-        return any(each.emulated for each in self.pages)
+        return any(part.emulated for part in self.pages)
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def page_maps(launches: Launches) -> tuple[PageMap, ...]:
     for launch in filter(_tells, launches):
         asked, nodes = launch.launch, nodes_of(launch)
         shape = tuple((n.id, n.cpus, n.is_hbm, n.distances, n.initiators) for n in nodes)
-        cpus = tuple(each.cpu for each in _ranks(launch))
+        cpus = tuple(rank.cpu for rank in _ranks(launch))
         key = (asked.ranks, asked.binding, shape, cpus, launch.machine)
         grouped[key].append(launch)
     order = sorted(grouped, key=lambda key: (key[0], key[1], -len(grouped[key])))
@@ -252,10 +252,10 @@ def frame(launches: Launches) -> pd.DataFrame:
 
 def by_node(panel: Panel) -> dict[int, int]:
     """{node: bytes of all ranks there}."""
-    found = Counter[int]()
-    for each in panel.pages:
-        found.update(dict(each.placed))
-    return found
+    sizes = Counter[int]()
+    for part in panel.pages:
+        sizes.update(dict(part.placed))
+    return sizes
 
 
 def _tells(launch: Result) -> bool:
@@ -283,20 +283,20 @@ def _page_map(launches: list[Result]) -> PageMap:
 
 def _panels(launches: list[Result]) -> tuple[Panel, ...]:
     """By kind and locality in the order of the campaign's own words; the most launches first."""
-    found: dict[tuple[str, str], dict[Any, list[Recorded]]]
-    found = defaultdict(lambda: defaultdict(list))
+    grouped: dict[tuple[str, str], dict[Any, list[Recorded]]]
+    grouped = defaultdict(lambda: defaultdict(list))
     for launch in launches:
         measured: dict[tuple[str, str], list[Pages]] = defaultdict(list)
         for _, kind, locality, pages in _every(launch):
             measured[kind, locality].append(pages)
-        for key, each in measured.items():
-            alike = tuple((one.asked, one.picture, one.unknown > 0) for one in each)
-            found[key][alike].append((launch, tuple(each)))
+        for key, by_rank in measured.items():
+            alike = tuple((one.asked, one.picture, one.unknown > 0) for one in by_rank)
+            grouped[key][alike].append((launch, tuple(by_rank)))
         for key, reason in _skipped(launch, set(measured)).items():
-            found[key][reason].append((launch, ()))
+            grouped[key][reason].append((launch, ()))
     return tuple(
         panel
-        for key, variants in sorted(found.items(), key=lambda each: _turn(*each[0]))
+        for key, variants in sorted(grouped.items(), key=lambda group: _turn(*group[0]))
         for panel in _variants(*key, variants)
     )
 
@@ -315,8 +315,8 @@ def _variants(
 ) -> Iterator[Panel]:
     """A panel for each set of launches that are alike: of these, the one with the worst pages."""
     of = sum(map(len, variants.values()))
-    for alike, each in sorted(variants.items(), key=lambda v: -len(v[1])):
-        mine = [launch for launch, _ in each]
+    for alike, records in sorted(variants.items(), key=lambda v: -len(v[1])):
+        mine = [launch for launch, _ in records]
         rest = [one for other, v in variants.items() if other != alike for one, _ in v]
         made = [
             Panel(
@@ -329,15 +329,15 @@ def _variants(
                 _arms(mine),
                 _arms(rest),
             )
-            for _, pages in each
+            for _, pages in records
         ]
         yield min(made, key=lambda panel: (panel.as_asked or 0, panel.local or 0))
 
 
 def _share(pages: Sequence[Pages], nodes: str) -> float | None:
     """The share of all bytes on the nodes in that attribute; None without any bytes."""
-    total = sum(each.total for each in pages)
-    there = [size for each in pages for node, size in each.placed if node in getattr(each, nodes)]
+    total = sum(part.total for part in pages)
+    there = [size for part in pages for node, size in part.placed if node in getattr(part, nodes)]
     return sum(there) / total if total else None
 
 
@@ -347,12 +347,12 @@ def _turn(kind: str, locality: str) -> tuple[int, str, str]:
 
 def _skipped(launch: Result, measured: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Why kinds and localities that a launch was asked for have no pages in it."""
-    found: dict[tuple[str, str], str] = {}
+    reasons: dict[tuple[str, str], str] = {}
     for cell in launch.cells:
         key = (cell.kind, cell.locality)
         if cell.skipped and key not in measured:
-            found.setdefault(key, cell.skipped.removeprefix(f"{cell.kind}: "))
-    return found
+            reasons.setdefault(key, cell.skipped.removeprefix(f"{cell.kind}: "))
+    return reasons
 
 
 def _pages(pool: Pool, near: tuple[int, ...]) -> Pages:

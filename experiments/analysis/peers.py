@@ -60,7 +60,7 @@ def against_peers(cells: pd.DataFrame) -> pd.DataFrame:
         gloo, torch), beside the one with which it did best. Another build, which no MPI changes, is
         shown over all launches. `best` marks the MPI with the lowest ratio of each cell.
     """
-    found = pd.concat(
+    peers = pd.concat(
         [
             _over_direct(cells, transport)
             for transport in (OTHER_BUILD, MPI_ITSELF, *PEERS)
@@ -69,17 +69,17 @@ def against_peers(cells: pd.DataFrame) -> pd.DataFrame:
         or [pd.DataFrame(columns=[*COLUMNS, "of_block"])],
         ignore_index=True,
     )
-    found = jointly(found.rename(columns={"flavour": "mpi"})).rename(columns={"mpi": "flavour"})
-    found = found.sort_values([*CELL, "peer", "ratio", "flavour", "setting"], kind="stable")
-    found = found.drop_duplicates([*CELL, "peer"], ignore_index=True)
-    mpis = found[found["peer"].isin(MPIS)]
+    peers = jointly(peers.rename(columns={"flavour": "mpi"})).rename(columns={"mpi": "flavour"})
+    peers = peers.sort_values([*CELL, "peer", "ratio", "flavour", "setting"], kind="stable")
+    peers = peers.drop_duplicates([*CELL, "peer"], ignore_index=True)
+    mpis = peers[peers["peer"].isin(MPIS)]
     lowest = mpis.groupby(CELL, observed=True)["ratio"].idxmin()
-    found["best"] = found.index.isin(lowest)
+    peers["best"] = peers.index.isin(lowest)
     noisy = floors(cells)
-    where = zip(found["flavour"], found["bytes"], strict=True)
-    found["floor"] = [noisy.of(mpi, int(size)) for mpi, size in where]
-    found["verdict"] = verdicts(found)
-    return found[list(COLUMNS)]
+    where = zip(peers["flavour"], peers["bytes"], strict=True)
+    peers["floor"] = [noisy.of(mpi, int(size)) for mpi, size in where]
+    peers["verdict"] = verdicts(peers)
+    return peers[list(COLUMNS)]
 
 
 def _over_direct(cells: pd.DataFrame, transport: str) -> pd.DataFrame:
@@ -87,12 +87,12 @@ def _over_direct(cells: pd.DataFrame, transport: str) -> pd.DataFrame:
     pooled = transport == OTHER_BUILD
     keys = CELL if pooled else [*CELL, "mpi", "setting"]
     ratios = paired_ratio(cells, "transport", transport, DIRECT, pooled=pooled)
-    found = ratios.merge(_seconds(cells[cells["transport"] == transport], keys), on=keys)
+    rows = ratios.merge(_seconds(cells[cells["transport"] == transport], keys), on=keys)
     if pooled:
-        found = found.assign(mpi=ANY, setting=ANY)
-    peer = found["mpi"] if transport == MPI_ITSELF else transport
-    found = found.assign(peer=peer, best=False, floor=math.nan, verdict=Verdict.TOO_FEW)
-    return found.rename(columns={"mpi": "flavour"})[[*COLUMNS, "of_block"]]
+        rows = rows.assign(mpi=ANY, setting=ANY)
+    peer = rows["mpi"] if transport == MPI_ITSELF else transport
+    rows = rows.assign(peer=peer, best=False, floor=math.nan, verdict=Verdict.TOO_FEW)
+    return rows.rename(columns={"mpi": "flavour"})[[*COLUMNS, "of_block"]]
 
 
 def _seconds(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

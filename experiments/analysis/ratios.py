@@ -76,8 +76,8 @@ def paired_ratio(
     rows: list[dict[str, Any]] = []
     paired = ratios.groupby(keys, sort=True, observed=True)[["pair", "ratio"]].agg(list)
     for values, *of_blocks in paired.itertuples():
-        found = _over_blocks(*of_blocks)
-        rows.append(dict(zip(keys, values, strict=True)) | found)
+        ratio = _over_blocks(*of_blocks)
+        rows.append(dict(zip(keys, values, strict=True)) | ratio)
     columns = [*keys, *RATIO, "p_holm", "least_p_holm"]
     return _corrected(pd.DataFrame(rows, columns=columns), [key for key in keys if key != "bytes"])
 
@@ -168,7 +168,7 @@ def _pairs(
         )
         both = above.merge(below, on=[*keys, "pair"], suffixes=("", "_below"))
         both["ratio"] = both["ratio"] / both["ratio_below"]
-        filled = [each for each in (whole, both[[*keys, "pair", "ratio"]]) if len(each)]
+        filled = [pairs for pairs in (whole, both[[*keys, "pair", "ratio"]]) if len(pairs)]
         return keys, pd.concat(filled, ignore_index=True) if filled else whole
     free = {column, *CONTAINER} if column == "arm" else {column}
     if column == "kind":
@@ -327,14 +327,14 @@ class Floors:
     def frame(self) -> pd.DataFrame:
         """A row per MPI and band that has A/A cells: mpi, band, and floor, share and cells of what
         bound() gives for them."""
-        places = {each[:2] for each in self.strays}
+        places = {stray[:2] for stray in self.strays}
         rows = [
-            {"mpi": mpi, "band": name, "floor": found.value, "share": found.share}
-            | {"cells": found.cells}
+            {"mpi": mpi, "band": name, "floor": bound.value, "share": bound.share}
+            | {"cells": bound.cells}
             for mpi in sorted({mpi for mpi, _ in places})
             for name in BANDS
             if (mpi, name) in places
-            for found in [self.bound(mpi, name)]
+            for bound in [self.bound(mpi, name)]
         ]
         return pd.DataFrame(rows, columns=["mpi", "band", "floor", "share", "cells"])
 

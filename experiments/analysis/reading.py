@@ -91,7 +91,7 @@ def load(folder: str | Path) -> Campaign:
     )
     private = controls["transport"].str.endswith(OVER_PRIVATE)
     controls["transport"] = np.where(private, NO_TRANSPORT + OVER_PRIVATE, NO_TRANSPORT)
-    launches = {name: each for name, each in launches.items() if each.launch.arm != ALONE}
+    launches = {name: launch for name, launch in launches.items() if launch.launch.arm != ALONE}
     return Campaign(
         folder,
         header["name"],
@@ -174,18 +174,18 @@ def _rows(launch: Result, samples: Mapping[str, NDArray[Any]]) -> Iterator[dict[
 
 def _on_links(launch: Result, cell: CellResult) -> dict[str, float]:
     """Least seconds on the links between hosts, and what these carried over the least."""
-    hosts = [len(each.ranks) for each in launch.facts.hosts]
-    found = {"wire_s": np.nan, "carried": np.nan}
+    hosts = [len(host.ranks) for host in launch.facts.hosts]
+    columns = {"wire_s": np.nan, "carried": np.nan}
     least = wire_bytes(cell.operation, hosts) if hosts else 0.0
     if not least > 0:
-        return found
+        return columns
     if rate := launch.launch.environment.rate:
         asked = cell.operation, hosts, cell.bytes, parse_rate(rate)
-        found["wire_s"] = least_wire_seconds(*asked)
+        columns["wire_s"] = least_wire_seconds(*asked)
     if links := cell.links:
         most = max(*links.sent, *links.received) / links.operations
-        found["carried"] = most / (least * cell.bytes)
-    return found
+        columns["carried"] = most / (least * cell.bytes)
+    return columns
 
 
 def _memory(cell: CellResult) -> tuple[Any, ...]:

@@ -62,8 +62,8 @@ def json_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def json_value(value: Any) -> Any:
     """A NumPy value as Python's; None for NaN and infinities, which JSON does not have."""
-    found = value.item() if hasattr(value, "item") else value
-    return None if isinstance(found, float) and not math.isfinite(found) else found
+    plain = value.item() if hasattr(value, "item") else value
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
 def emulated(frame: pd.DataFrame) -> bool:

@@ -172,7 +172,7 @@ def unpaired_ratio(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a degenerate BCa is answered by the percentile method
         for method in ("BCa", "percentile"):
-            found = stats.bootstrap(
+            interval = stats.bootstrap(
                 (above, below),
                 _ratio_of_medians,
                 n_resamples=RESAMPLES,
@@ -180,9 +180,9 @@ def unpaired_ratio(
                 method=method,
                 rng=np.random.default_rng(SEED),
             ).confidence_interval
-            if np.isfinite(found.low) and np.isfinite(found.high):
+            if np.isfinite(interval.low) and np.isfinite(interval.high):
                 break
-    return Interval(ratio, float(found.low), float(found.high))
+    return Interval(ratio, float(interval.low), float(interval.high))
 
 
 def _ratio_of_medians(above: Any, below: Any, axis: int = -1) -> Any:
@@ -265,7 +265,7 @@ def simultaneous_intervals(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
     largest = [
         np.abs(exchanged @ scaled.T) for exchanged in np.array_split(_exchanges(logs.shape[1]), 64)
     ]
-    share = np.concatenate([_t(each, blocks).max(axis=1) for each in largest if len(each)])
+    share = np.concatenate([_t(shares, blocks).max(axis=1) for shares in largest if len(shares)])
     rank = int((1 - CONFIDENCE) * share.size)  # so many may be larger
     reach = np.partition(share, -1 - rank)[-1 - rank]
     widths = np.zeros_like(errors)
@@ -277,8 +277,8 @@ def simultaneous_intervals(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
 def _t(shares: NDArray[np.float64], blocks: NDArray[np.int64]) -> NDArray[np.float64]:
     """|t| of cells with |mean| over root mean square of `shares`."""
     left = np.maximum(1 - np.minimum(shares, 1) ** 2, 1e-15)
-    found: NDArray[np.float64] = shares * np.sqrt((blocks - 1) / left)
-    return found
+    t: NDArray[np.float64] = shares * np.sqrt((blocks - 1) / left)
+    return t
 
 
 @lru_cache(maxsize=64)
@@ -354,17 +354,17 @@ def over_launches(cells: pd.DataFrame) -> pd.DataFrame:
     """
     keys = ["arm", *FACTORS]
     groups = cells.groupby(keys, sort=True, observed=True)
-    found = groups.agg(
+    medians = groups.agg(
         median_s=("median_s", list),
         **{key: (key, "median") for key in OWN},
         group=("group", "max"),
         n=("n", "sum"),
         launches=("n", "size"),
     ).reset_index()
-    middles = [median_interval(each) for each in found["median_s"]]
+    middles = [median_interval(samples) for samples in medians["median_s"]]
     times = ["median_s", "low_s", "high_s"]
-    found[times] = pd.DataFrame(middles, columns=times, dtype=float)
-    factors = zip(found["operation"], found["ranks"], strict=True)
-    moved = [bus_bytes(operation, ranks) for operation, ranks in factors] * found["bytes"]
-    found["bus_bytes_per_s"] = moved / found["median_s"]
-    return found[[*keys, *times, *OWN, "bus_bytes_per_s", "group", "n", "launches"]]
+    medians[times] = pd.DataFrame(middles, columns=times, dtype=float)
+    factors = zip(medians["operation"], medians["ranks"], strict=True)
+    moved = [bus_bytes(operation, ranks) for operation, ranks in factors] * medians["bytes"]
+    medians["bus_bytes_per_s"] = moved / medians["median_s"]
+    return medians[[*keys, *times, *OWN, "bus_bytes_per_s", "group", "n", "launches"]]

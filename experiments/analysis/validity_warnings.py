@@ -78,7 +78,7 @@ def conditions(launches: Launches, cells: pd.DataFrame) -> Iterator[str]:
 
 def _unfinished(header: Mapping[str, Any], launches: Launches) -> Iterator[str]:
     planned = sum(len(block["launches"]) for block in header["schedule"])
-    finished = sum(not each.launch.beside for each in launches.values())
+    finished = sum(not launch.launch.beside for launch in launches.values())
     if finished < planned:
         yield (
             f"{finished} of {planned} planned launches are finished; complete the campaign "
@@ -88,10 +88,10 @@ def _unfinished(header: Mapping[str, Any], launches: Launches) -> Iterator[str]:
 
 def _failed(failed: Mapping[str, Failure]) -> Iterator[str]:
     """One sentence per arm, MPI and rank count; the reason in its first words."""
-    found: dict[tuple[str, str, int], list[str]] = defaultdict(list)
-    for each in failed.values():
-        found[each.arm, each.mpi, each.ranks].append(each.reason)
-    for (arm, mpi, ranks), reasons in sorted(found.items()):
+    failures: dict[tuple[str, str, int], list[str]] = defaultdict(list)
+    for failure in failed.values():
+        failures[failure.arm, failure.mpi, failure.ranks].append(failure.reason)
+    for (arm, mpi, ranks), reasons in sorted(failures.items()):
         times = "once" if len(reasons) == 1 else f"{len(reasons)} times"
         yield f"{arm} with {mpi}, {ranks} ranks, failed {times}: {' '.join(reasons[0].split())}"
 
@@ -105,7 +105,7 @@ def _few_blocks(blocks: int) -> Iterator[str]:
 
 
 def _emulated_machine(launches: Launches) -> Iterator[str]:
-    if warning := recorded.meaning(each.machine for each in launches.values()):
+    if warning := recorded.meaning(launch.machine for launch in launches.values()):
         yield warning.removesuffix(".")
 
 
@@ -120,11 +120,11 @@ def _emulated(cells: pd.DataFrame) -> Iterator[str]:
 
 def _skipped(launches: Launches) -> Iterator[str]:
     """Reasons that begin alike are one: what follows names processes and files of a launch."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    by_reason: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for launch in launches.values():
         for reason in (cell.skipped for cell in launch.cells if cell.skipped):
-            found[reason.partition(": ")[0]].append((launch.launch.arm, reason))
-    for _, cells in sorted(found.items()):
+            by_reason[reason.partition(": ")[0]].append((launch.launch.arm, reason))
+    for _, cells in sorted(by_reason.items()):
         arms = ", ".join(sorted({arm for arm, _ in cells}))
         yield f"{len(cells)} cells of {arms} were not measured: {cells[0][1]}"
 
@@ -139,10 +139,10 @@ def left_out(launches: Iterable[Result]) -> Iterator[str]:
             if cell.wrong:
                 call = _call(asked.arm, cell, "left wrong data, not counted")
                 wrong[call].add(cell.bytes)
-        for each in asked.without:
+        for loss in asked.without:
             where = f"{asked.arm}, {asked.ranks} ranks"
-            call = _call(where, each, f"left out once it failed: {each.why}")
-            failed[call].add(-1 if each.bytes is None else each.bytes)
+            call = _call(where, loss, f"left out once it failed: {loss.why}")
+            failed[call].add(-1 if loss.bytes is None else loss.bytes)
     for (who, form, operation, outcome), sizes in [*sorted(wrong.items()), *sorted(failed.items())]:
         sized = f"{', '.join(f'{size:,}' for size in sorted(sizes))} bytes"
         what = "any size" if -1 in sizes else sized
@@ -164,10 +164,10 @@ def _other_files(launches: Launches) -> Iterator[str]:
     for (part, mpi), names in sorted(seen.items()):
         if len(names) > 1:
             listed = "; ".join(
-                f"{value} in {each[0]}" + (f" and {len(each) - 1} more" if each[1:] else "")
-                for value, each in sorted(names.items())
+                f"{value} in {same[0]}" + (f" and {len(same) - 1} more" if same[1:] else "")
+                for value, same in sorted(names.items())
             )
-            which = f" with {mpi}" if len({each for _, each in seen}) > 1 else ""
+            which = f" with {mpi}" if len({flavour for _, flavour in seen}) > 1 else ""
             yield f"the files of {part} are not the same in all launches{which}: {listed}"
 
 
@@ -205,7 +205,7 @@ def _policies(launches: Launches) -> Iterator[str]:
 
 def _moved(launches: Launches) -> Iterator[str]:
     """Kinds with pages on other nodes after timing than before; older launches recorded none."""
-    found: dict[str, dict[str, float]] = defaultdict(dict)
+    moved: dict[str, dict[str, float]] = defaultdict(dict)
     for name, pool in _pools(launches):
         before, after = pool.placement, pool.placement_after
         if after is None:
@@ -213,8 +213,8 @@ def _moved(launches: Launches) -> Iterator[str]:
         gone = sum(max(0, size - after.get(node, 0)) for node, size in before.items())
         if gone:
             share = gone / sum(before.values())
-            found[pool.kind][name] = max(share, found[pool.kind].get(name, 0.0))
-    for kind, shares in sorted(found.items()):
+            moved[pool.kind][name] = max(share, moved[pool.kind].get(name, 0.0))
+    for kind, shares in sorted(moved.items()):
         yield (
             f"{kind}: up to {100 * max(shares.values()):.0f} % of a rank's pages moved to other "
             f"nodes while {counted(len(shares), 'launch', 'es')} measured: "
@@ -251,13 +251,13 @@ def awake(launches: Iterable[Result]) -> dict[tuple[str, str], float]:
     Returns:
         By arm and MPI; nothing of launches without company or of formats that did not store it.
     """
-    found: dict[tuple[str, str], float] = {}
+    shares: dict[tuple[str, str], float] = {}
     for launch in launches:
         for waited in (rank.asleep for rank in launch.ranks if launch.company):
             if waited.seconds > 0:
                 name = (launch.launch.arm, launch.launch.mpi)
-                found[name] = max(found.get(name, 0.0), waited.cpu / waited.seconds)
-    return found
+                shares[name] = max(shares.get(name, 0.0), waited.cpu / waited.seconds)
+    return shares
 
 
 def _awake(launches: Launches) -> Iterator[str]:
@@ -276,10 +276,10 @@ def _awake(launches: Launches) -> Iterator[str]:
 def _in_pairs(launches: Launches) -> Iterator[str]:
     """Blocks with arms that did not take turns all at once."""
     asked = [launch.launch for launch in launches.values()]
-    blocks = {each.block for each in asked if each.beside}
+    blocks = {launch.block for launch in asked if launch.beside}
     if blocks:
         yield (
-            f"in {len(blocks)} of {len({each.block for each in asked})} blocks not all arms "
+            f"in {len(blocks)} of {len({launch.block for launch in asked})} blocks not all arms "
             "took turns at once, as memory was short or a lost launch was measured again: each "
             "took them with the reference arm alone; its ratio is over the launch beside it, and a "
             "ratio of two other arms is that of both over the reference arm"

@@ -28,15 +28,15 @@ PAPERS = "knl"
 """The machine of the paper that this project reproduces."""
 
 
-def band(found: Evaluation) -> tuple[float, float]:
+def band(evaluation: Evaluation) -> tuple[float, float]:
     """How far times are from the prediction, as factors: the ends of BAND, of transport direct."""
-    held = found.held_out
+    held = evaluation.held_out
     held = held[(held["transport"] == DIRECT) & held["model"].notna()]
     ratios = held["seconds"] / held["model"]
     return float(ratios.quantile(BAND[0])), float(ratios.quantile(BAND[1]))
 
 
-def speedups(found: Evaluation, name: str) -> pd.DataFrame:
+def speedups(evaluation: Evaluation, name: str) -> pd.DataFrame:
     """Time in regular memory over time in HBM of a named machine: `placement`, `operation`,
     `ranks`, `ratio`; messages of MESSAGE bytes.
 
@@ -46,7 +46,7 @@ def speedups(found: Evaluation, name: str) -> pd.DataFrame:
         CostModelError: no machine has the name.
         CannotModel: the campaign has no times of transport direct.
     """
-    there, models = costmodel.known(name), _models(found)
+    there, models = costmodel.known(name), _models(evaluation)
     counts = [count for count in (2, 4, 8, 16, 32, 64) if count <= there.cores]
     return pd.DataFrame(
         [
@@ -71,7 +71,7 @@ def _ratio(model: costmodel.Model, there: costmodel.Machine, ranks: int, packed:
     return regular / hbw
 
 
-def scaling(found: Evaluation, name: str, networks: Sequence[str], most: int) -> pd.DataFrame:
+def scaling(evaluation: Evaluation, name: str, networks: Sequence[str], most: int) -> pd.DataFrame:
     """Allreduce of NBYTES on 1 to `most` nodes: `network`, `kind`, `nodes`, `seconds`, and the
     ends of the band, `low` and `high`.
 
@@ -79,9 +79,9 @@ def scaling(found: Evaluation, name: str, networks: Sequence[str], most: int) ->
         CostModelError: no machine, or no network, has the name.
         CannotModel: the campaign lacks times that a model is needed of.
     """
-    there, models = costmodel.known(name), _models(found)
+    there, models = costmodel.known(name), _models(evaluation)
     between = {network: costmodel.network(network) for network in networks}
-    low, high = band(found)
+    low, high = band(evaluation)
     ranks = min(RANKS, there.cores)
     columns = ["network", "kind", "nodes"]
     lines = pd.DataFrame(product(networks, KINDS, _counts(most)), columns=columns)
@@ -111,14 +111,14 @@ def _counts(most: int) -> list[int]:
         for power in range(math.ceil(math.log10(max(most, 2))))
         for mantissa in (1, 2, 5)
     )
-    return [*(each for each in steps if each < most), most]
+    return [*(step for step in steps if step < most), most]
 
 
-def _models(found: Evaluation) -> dict[str, costmodel.Model]:
+def _models(evaluation: Evaluation) -> dict[str, costmodel.Model]:
     """The models of transport direct by operation, of the first MPI that has one."""
     models = {
         operation: model
-        for (_, transport, operation), model in reversed(found.models.items())
+        for (_, transport, operation), model in reversed(evaluation.models.items())
         if transport == DIRECT
     }
     if not models:

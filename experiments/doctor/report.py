@@ -53,32 +53,34 @@ def tuning_table(ranks: int) -> str:
     """The thresholds of transport direct for so many ranks, and which of them are changed."""
     heads = ("variable", "value", "default", "meaning")
     table = Table(*(Column(head, overflow="fold") for head in heads), box=None, pad_edge=False)
-    for each in hbmcomm.tuning(ranks):
-        changed = each.value != each.default
-        value, default = (amount_text(number, each.unit) for number in (each.value, each.default))
+    for threshold in hbmcomm.tuning(ranks):
+        changed = threshold.value != threshold.default
+        value, default = (
+            amount_text(number, threshold.unit) for number in (threshold.value, threshold.default)
+        )
         style = "bold" if changed else ""
         table.add_row(
-            *(each.variable, Text(value, style), default if changed else "", each.meaning)
+            *(threshold.variable, Text(value, style), default if changed else "", threshold.meaning)
         )
     return _printed(table)
 
 
-def to_json(found: Sequence[Finding]) -> str:
+def to_json(diagnosis: Sequence[Finding]) -> str:
     """A list of objects with name, value, ok, lack and remedy."""
-    return json.dumps([asdict(finding) for finding in found], indent=2) + "\n"
+    return json.dumps([asdict(finding) for finding in diagnosis], indent=2) + "\n"
 
 
-def to_table(found: Sequence[Finding]) -> str:
+def to_table(diagnosis: Sequence[Finding]) -> str:
     """The table, and below it each lack with its command on a line of its own, ready to copy."""
     table = Table("", "what", Column("found", overflow="fold"), box=None, pad_edge=False)
-    for finding in found:
+    for finding in diagnosis:
         mark, style = MARKS[finding.ok]
         table.add_row(Text(mark, style), Text(finding.name), Text(finding.value))
-    return _printed(table, *_lacks(found))
+    return _printed(table, *_lacks(diagnosis))
 
 
-def _lacks(found: Sequence[Finding]) -> Iterator[RenderableType]:
-    for finding in found:
+def _lacks(diagnosis: Sequence[Finding]) -> Iterator[RenderableType]:
+    for finding in diagnosis:
         if finding.lack:
             yield Text()
             yield Text(f"{finding.name}: {finding.lack}")

@@ -32,13 +32,13 @@ def emulated_machines() -> Finding:
         version = qemu.version()
     except Missing as broken:
         return Finding(NAME, "QEMU does not start", None, str(broken))
-    found = f"{_brief(version)}, {HOW[qemu.best()]}"
+    emulator = f"{_brief(version)}, {HOW[qemu.best()]}"
     suite = distro_releases.with_python(distro_releases.host_python())
     if not suite.makes_guests:
         lack = f"their guests stand on Debian, and images for this Python on {suite.image}"
         remedy = f"./inv vm --machine plain --check --base {distro_releases.GUESTS.image}"
-        return Finding(NAME, found, None, lack, remedy)
-    return Finding(NAME, found, ok=True)
+        return Finding(NAME, emulator, None, lack, remedy)
+    return Finding(NAME, emulator, ok=True)
 
 
 def _brief(version: str) -> str:
@@ -49,7 +49,7 @@ def _brief(version: str) -> str:
 
 def checks(root: Path = ROOT) -> list[Finding]:
     """A finding for each runtime with a program of its own."""
-    return [_check(each, root) for each in runtime.every() if each.program]
+    return [_check(candidate, root) for candidate in runtime.every() if candidate.program]
 
 
 def _check(asked: Runtime, root: Path) -> Finding:

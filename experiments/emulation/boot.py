@@ -72,10 +72,10 @@ class Guest:
     def start_engine(self) -> None:
         """Start the engine in the guest, unless it runs."""
         with self.agent() as connection:
-            found = connection.run(START_ENGINE, patience=ENGINE_PATIENCE)
-        if found.code:
+            ended = connection.run(START_ENGINE, patience=ENGINE_PATIENCE)
+        if ended.code:
             raise ExperimentsError(
-                f"the engine in {self.description.name} does not start: {found.output.strip()}"
+                f"the engine in {self.description.name} does not start: {ended.output.strip()}"
             )
 
 

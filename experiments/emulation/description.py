@@ -128,28 +128,28 @@ def _check_distances(rows: Sequence[Sequence[int]], count: int, place: str) -> N
                 )
 
 
-def _check_found(machine: Description, found: Found, online: bool, place: str) -> None:
+def _check_found(machine: Description, wanted: Found, online: bool, place: str) -> None:
     """What must be found, which the memories with hbm = true decide as well.
 
     Args:
         online: the dax devices are memory by then.
     """
     nodes = machine.nodes
-    for key, listed in (("hbm", found.hbm), ("memkind", found.memkind)):
+    for key, listed in (("hbm", wanted.hbm), ("memkind", wanted.memkind)):
         strange = sorted(set(listed) - set(range(len(nodes))))
         if strange:
             raise SpecError(f"{place}: node {strange[0]} is none of the nodes 0-{len(nodes) - 1}")
         if list(listed) != sorted(set(listed)):
             raise SpecError(f"{place}: {key} {list(listed)} must name each node once, in order")
     hbm = tuple(node.id for node in machine.hbm if node.memory_bytes or online)
-    if found.hbm != hbm:
+    if wanted.hbm != hbm:
         raise SpecError(
-            f"{place}: hbm {list(found.hbm)}, and the nodes of memory with hbm = true are "
+            f"{place}: hbm {list(wanted.hbm)}, and the nodes of memory with hbm = true are "
             f"{list(hbm)}; change the one or the other"
         )
-    if (found.hbm == found.memkind) != (not found.memkind_differs):
+    if (wanted.hbm == wanted.memkind) != (not wanted.memkind_differs):
         raise SpecError(
-            f"{place}: memkind finds nodes {list(found.memkind)} and hbmcomm {list(found.hbm)}; "
+            f"{place}: memkind finds nodes {list(wanted.memkind)} and hbmcomm {list(wanted.hbm)}; "
             "say in memkind_differs why they differ, and only where they do"
         )
 

@@ -51,9 +51,9 @@ class Hosts:
         names: n1, n2 ... They resolve on each host and on the controller, which is ctl.
     """
 
-    def __init__(self, name: str, found: Mapping[str, Keeper]) -> None:
-        self.name, self._keepers = name, dict(found)
-        self.names = sorted(found.keys() - {CONTROLLER}, key=number)
+    def __init__(self, name: str, by_host: Mapping[str, Keeper]) -> None:
+        self.name, self._keepers = name, dict(by_host)
+        self.names = sorted(by_host.keys() - {CONTROLLER}, key=number)
 
     def enter(self, name: str, folder: str = "/tmp") -> list[str]:
         """The words before a command that run it in a folder on a host or on the controller."""
@@ -64,8 +64,8 @@ class Hosts:
 
         One count is that of every host.
         """
-        each = counts * len(self.names) if len(counts) == 1 else counts
-        return [name for name, count in zip(self.names, each, strict=True) for _ in range(count)]
+        ranks = counts * len(self.names) if len(counts) == 1 else counts
+        return [name for name, count in zip(self.names, ranks, strict=True) for _ in range(count)]
 
     def in_turn(self, ranks: int) -> list[str]:
         """The host of each rank, for mpi(): n1, n2 ... and again from n1."""
@@ -169,7 +169,7 @@ class Hosts:
 
     def _relay(self, name: str, delay: str) -> None:
         """Make a host's link with a process that holds what passes."""
-        ends = (str(self._keeper(each).pid) for each in (CONTROLLER, name))
+        ends = (str(self._keeper(host).pid) for host in (CONTROLLER, name))
         words = [sys.executable, relay.__file__, *ends, name, LINK, str(seconds(delay))]
         done = captured(words)
         if done.returncode:
@@ -180,8 +180,8 @@ class Hosts:
 
     def _qdiscs(self, name: str) -> dict[str, Any]:
         """The options of what shapes the switch's end of a link, by kind."""
-        found = json.loads(self._run(CONTROLLER, [f"tc -json qdisc show dev {name}"]))
-        return {each["kind"]: each["options"] for each in found}
+        qdiscs = json.loads(self._run(CONTROLLER, [f"tc -json qdisc show dev {name}"]))
+        return {qdisc["kind"]: qdisc["options"] for qdisc in qdiscs}
 
     def _keeper(self, name: str) -> Keeper:
         try:
@@ -192,15 +192,15 @@ class Hosts:
 
     def _run(self, name: str, lines: Sequence[str]) -> str:
         """What shell lines print in the network of a host, with this machine's files."""
-        found = captured(
+        done = captured(
             ["nsenter", f"--target={self._keeper(name).pid}", "--net", "sh", "-ex"],
             env=os.environ | {"PATH": executables.path()},
             input="\n".join(lines),
         )
-        if found.returncode:
-            said = " / ".join(found.stderr.splitlines()[-2:])  # the line and its error
+        if done.returncode:
+            said = " / ".join(done.stderr.splitlines()[-2:])  # the line and its error
             raise HostsRefused(f"the network of {name} does not do as asked: {said}")
-        return found.stdout
+        return done.stdout
 
 
 @contextlib.contextmanager

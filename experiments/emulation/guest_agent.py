@@ -100,11 +100,11 @@ class Agent:
             GuestLost: it does not end in time.
         """
         process, deadline = self.start(words, capture=True), time.monotonic() + patience
-        while (found := self.ended(process)) is None:
+        while (ended := self.ended(process)) is None:
             if time.monotonic() > deadline:
                 raise GuestLost(f"{' '.join(words)} did not end in the guest in {patience:.0f} s")
             time.sleep(POLL)
-        return found
+        return ended
 
     def read(
         self, path: str, most: int, offset: int = 0, patience: float = ANSWER_PATIENCE

@@ -37,8 +37,8 @@ def machines() -> str:
     """A table of the machines: name, and the real machine that it models."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for name in machine_names():
-        found = description.load(name)
-        table.add_row(name, Text(f"{found.title} (stands for {found.stands_for})"))
+        machine = description.load(name)
+        table.add_row(name, Text(f"{machine.title} (stands for {machine.stands_for})"))
     return printed(table, width=100)
 
 
@@ -83,14 +83,14 @@ def checked(booted: Guest, mpi: str = "openmpi", online: bool = False) -> tuple[
         argv, variables = mpiexec(mpi, image.PREFIX, ranks_of(machine), machine.cpus, program)
         words = Process(tuple(argv), variables).words()
         code = execute(inside(booted.socket, folder, words), log, None, lambda: None)
-        found = folder / FOUND
-        if code or not found.exists():
+        file = folder / FOUND
+        if code or not file.exists():
             raise ExperimentsError(
                 f"the check in {machine.name} ended with code {code}; its last lines:\n"
                 + "\n".join(f"    {line}" for line in last_lines(log, LAST_LINES))
             )
         try:  # a guest may write anything
-            return differences(machine, typed.json_object(found), online)
+            return differences(machine, typed.json_object(file), online)
         except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
             raise ExperimentsError(
                 f"the check in {machine.name} wrote what it never finds ({error!r}), so that the "

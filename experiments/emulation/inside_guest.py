@@ -85,8 +85,8 @@ def _signals() -> list[int]:
     An interrupted exchange with the guest would hide what it began or ended.
     """
     signals: list[int] = []
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda number, frame: signals.append(number))
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda number, frame: signals.append(number))
     return signals
 
 
@@ -94,14 +94,14 @@ def _attend(guest: Agent, process: int, folder: Path, remote: str, signals: list
     """Relay the command's output and progress until it ends or a signal arrives; its exit code."""
     relayed, decoder = 0, codecs.getincrementaldecoder("utf-8")("replace")
     while True:
-        found: Ended | None = guest.ended(process)
+        ended: Ended | None = guest.ended(process)
         more = _relay(guest, remote, relayed, decoder)
         relayed += more
-        if found is not None:
+        if ended is not None:
             while more and not signals:
                 more = _relay(guest, remote, relayed, decoder)
                 relayed += more
-            return found.code if found.code >= 0 else 128 - found.code
+            return ended.code if ended.code >= 0 else 128 - ended.code
         progress = guest.read(f"{remote}/{PROGRESS}", MOST_PROGRESS)
         if progress is not None:
             (folder / PROGRESS).write_bytes(progress)
@@ -169,9 +169,9 @@ def _log(remote: str) -> str:
 
 
 def _do(guest: Agent, line: str) -> None:
-    found = guest.run("/bin/sh", "-c", line)
-    if found.code:
-        raise guest_agent.GuestLost(f"the guest could not do {line!r}: {found.output.strip()}")
+    ended = guest.run("/bin/sh", "-c", line)
+    if ended.code:
+        raise guest_agent.GuestLost(f"the guest could not do {line!r}: {ended.output.strip()}")
 
 
 def main() -> None:

@@ -46,8 +46,8 @@ def up(plan: Plan, name: str) -> Hosts:
 def running() -> dict[str, Hosts]:
     """The sets that are up, by their names."""
     return {
-        name: Hosts(name, found)
-        for name, found in sorted(keepers.all_found().items())
+        name: Hosts(name, by_host)
+        for name, by_host in sorted(keepers.all_found().items())
         if NAME.fullmatch(name)
     }
 
@@ -73,7 +73,7 @@ def to_table(sets: Mapping[str, Hosts]) -> str:
     for name, hosts in sets.items():
         for host in hosts.names:
             traffic = hosts.traffic(host)
-            numbers = [f"{each:,}" for each in (*traffic, len(hosts.processes(host)))]
+            numbers = [f"{count:,}" for count in (*traffic, len(hosts.processes(host)))]
             delay = hosts.delay(host)
             held = f"{1e3 * delay:g}ms" if delay else "-"
             table.add_row(name, host, address(host), hosts.rate(host), held, *numbers)

@@ -83,13 +83,13 @@ def program() -> str:
     Raises:
         Missing: naming the command that installs it.
     """
-    found = executables.find(PROGRAM)
-    if found is None:
+    path = executables.find(PROGRAM)
+    if path is None:
         raise Missing(
             f"emulated machines need {PROGRAM}, which is not installed; "
             f"sudo {system.remedy((system.QEMU,))}"
         )
-    return found
+    return path
 
 
 def version() -> str:
