@@ -29,7 +29,7 @@ class Attempts:
     @property
     def failures(self) -> list[str]:
         """What failed in containers, one message each."""
-        return [text for each in self._failures.values() for text in each]
+        return [text for texts in self._failures.values() for text in texts]
 
     def prepare(self, launch: Launch) -> Launch | None:
         """The launch without what failed before; None where its arm is given up."""
@@ -61,7 +61,9 @@ class Attempts:
             where = f"{len(before) + 1} failures" if cell else "it failed outside all calls"
             return f"{launch.arm} is given up with {launch.ranks} ranks after {where}: {loss.why}"
         call = (cell.operation, cell.transport, cell.form)
-        again = any((each.operation, each.transport, each.form) == call for each in before)
+        again = any(
+            (left_out.operation, left_out.transport, left_out.form) == call for left_out in before
+        )
         size = None if again else cell.bytes
         self._left_out[arm] = (*before, LeftOut(*call, size, loss.why))
         sizes = "any size" if size is None else f"{size:,} bytes"

@@ -69,13 +69,13 @@ class Backends:
     @property
     def engines(self) -> dict[str, docker.DockerClient]:
         """The engines' clients, by the names of the engines."""
-        return {each.kind: client for each, client in self.clients.items()}
+        return {environment.kind: client for environment, client in self.clients.items()}
 
     def without_missing(self, experiment: Experiment) -> Experiment:
         """The experiment with what is left; the host alone where nothing is."""
 
         def left(names: tuple[Any, ...]) -> tuple[Any, ...]:
-            return tuple(each for each in names if str(each) not in self.missing)
+            return tuple(name for name in names if str(name) not in self.missing)
 
         asked = experiment.launches
         launches = replace(
@@ -98,28 +98,28 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
     Where a site provides an environment for arms without a container, ours is made for containers
     alone.
     """
-    found, flavours = Backends(), experiment.launches.mpis
-    contained = any(each.is_container for each in experiment.launches.environments)
+    backends, flavours = Backends(), experiment.launches.mpis
+    contained = any(environment.is_container for environment in experiment.launches.environments)
     makes_own = not experiment.machine and (contained or not request.python)  # a guest: its image's
     if makes_own:
         for flavour in flavours:
             try:
                 mpi_wheels.ensure(flavour, stages.say)
             except Missing as lack:
-                if not request.optional or len(found.missing) == len(flavours) - 1:
+                if not request.optional or len(backends.missing) == len(flavours) - 1:
                     raise
-                found.missing[flavour] = f"left out, {lack}"
-    present = tuple(flavour for flavour in flavours if flavour not in found.missing)
+                backends.missing[flavour] = f"left out, {lack}"
+    present = tuple(flavour for flavour in flavours if flavour not in backends.missing)
     if experiment.uses_torch and makes_own:
         for flavour in present:
             with stages.stage(f"torch for {flavour}"):
                 mpi_wheels.add_torch(flavour, stages.say)
     if experiment.launches.aa_pair and BARE_HOST in experiment.launches.environments:
         for flavour in present:
-            _find_files(found, flavour, request, stages)
+            _find_files(backends, flavour, request, stages)
     with contextlib.ExitStack() as stack:
         preparation = _Preparation(
-            *(found, request, experiment.launches, present, experiment.uses_torch, stages, stack)
+            *(backends, request, experiment.launches, present, experiment.uses_torch, stages, stack)
         )
         for environment in experiment.launches.environments:
             try:
@@ -127,10 +127,10 @@ def ready(experiment: Experiment, request: Request, stages: Stages) -> Iterator[
             except Missing as lack:
                 if not request.optional:
                     raise
-                found.missing[str(environment)] = f"left out, {lack}"
+                backends.missing[str(environment)] = f"left out, {lack}"
         if reason := _no_hbm_for_policies(experiment):
-            found.missing[HBW_POLICY] = f"left out, {reason}"
-        yield found
+            backends.missing[HBW_POLICY] = f"left out, {reason}"
+        yield backends
 
 
 def _no_hbm_for_policies(experiment: Experiment) -> str:
@@ -147,23 +147,23 @@ def _no_hbm_for_policies(experiment: Experiment) -> str:
     return "" if hbm.nodes and not hbm.emulated else f"Intel MPI ignores it without HBM: {hbm.rule}"
 
 
-def _find_files(found: Backends, flavour: str, request: Request, stages: Stages) -> None:
+def _find_files(backends: Backends, flavour: str, request: Request, stages: Stages) -> None:
     """What the reference maps code from, which each of its launches gets fresh copies of."""
     if request.python:
-        found.own_files[flavour] = "a site provides them"
+        backends.own_files[flavour] = "a site provides them"
         return
     try:
         with stages.stage(f"{flavour} files of the reference"):
-            found.files[flavour] = reference_files.mapped(
+            backends.files[flavour] = reference_files.mapped(
                 flavour, mpi_wheels.prefix(flavour), request.out
             )
     except reference_files.NotCopied as reason:
-        found.own_files[flavour] = str(reason)
+        backends.own_files[flavour] = str(reason)
 
 
 def lacking(experiment: Experiment, base: str) -> dict[str, str]:
     """{name of an environment: what it needs and this machine lacks}; starts and makes nothing."""
-    found = {}
+    reasons = {}
     for environment in experiment.launches.environments:
         try:
             _refuse(environment, base)
@@ -171,10 +171,10 @@ def lacking(experiment: Experiment, base: str) -> dict[str, str]:
                 asked = experiment.launches
                 podman.refuse(podman.is_rootless(), asked.profiles, asked.layouts)
         except ExperimentsError as lack:
-            found[str(environment)] = str(lack)
+            reasons[str(environment)] = str(lack)
     if reason := _no_hbm_for_policies(experiment):
-        found[HBW_POLICY] = reason
-    return found
+        reasons[HBW_POLICY] = reason
+    return reasons
 
 
 def _refuse(environment: EnvironmentId, base: str) -> None:
@@ -256,27 +256,27 @@ class _Preparation:
         if "docker" not in self.reached and engine.version() is None:
             with self.stages.stage(f"{flavour} image in podman"):
                 return self._ensure(target, flavour)
-        found = self._built(flavour)
+        built = self._built(flavour)
         with self.stages.stage(f"{flavour} image in podman"):
-            podman.bring(self._reach("docker"), target, found, self.stages.say)
-        return found
+            podman.bring(self._reach("docker"), target, built, self.stages.say)
+        return built
 
     def _mounted(self, flavour: str) -> Image:
         """The image, and its layers; or the same as a folder, where they cannot be had."""
-        found = self._built(flavour)
+        built = self._built(flavour)
         if flavour not in self.found.layers | self.found.copied:
             try:
-                self.found.layers[flavour] = layers.of(self._reach("docker"), found)
+                self.found.layers[flavour] = layers.of(self._reach("docker"), built)
             except layers.Unshared as reason:
                 self.found.copied[flavour] = str(reason)
-        return self._unpacked(flavour) if flavour in self.found.copied else found
+        return self._unpacked(flavour) if flavour in self.found.copied else built
 
     def _unpacked(self, flavour: str) -> Image:
         """The image, and the same as a folder."""
-        found = self._built(flavour)
+        built = self._built(flavour)
         with self.stages.stage(f"{flavour} image unpacked"):
-            image_files.ensure(self._reach("docker"), found, self.stages.say)
-        return found
+            image_files.ensure(self._reach("docker"), built, self.stages.say)
+        return built
 
     def _of_site(self, container: str, flavour: str) -> Image:
         """What a container of a cluster runs; nodes of an allocation find it as it was made."""

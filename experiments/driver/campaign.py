@@ -48,18 +48,18 @@ def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:
     notes = {**request.notes, **_of_site(experiment, request.python, stages)}
     with (
         watchdog.watching(request.out, stages.say) as lock,
-        backends.ready(experiment, request, stages) as found,
+        backends.ready(experiment, request, stages) as prepared,
     ):
-        for name, why in found.missing.items():
+        for name, why in prepared.missing.items():
             stages.say(f"{name}: {why}")
-        left = found.without_missing(experiment)
+        left = prepared.without_missing(experiment)
         campaign = campaign_file.make(left, request)
         for line in expected(campaign):
             stages.say(line)
-        store.create(request.out, notes | campaign.header(inventory.recorded(left, found)))
-        packages = inventory.inventory(left, found, request.python)
+        store.create(request.out, notes | campaign.header(inventory.recorded(left, prepared)))
+        packages = inventory.inventory(left, prepared, request.python)
         store.write_json(request.out / inventory.NAME, packages)
-        return _measure(campaign, found, lock, stages)
+        return _measure(campaign, prepared, lock, stages)
 
 
 def resume(out: Path, stages: Stages, **again: str) -> list[str]:
@@ -81,10 +81,10 @@ def resume(out: Path, stages: Stages, **again: str) -> list[str]:
     same_machine.refuse_other_software(campaign, _of_site(experiment, request.python, stages))
     with (
         watchdog.watching(out, stages.say) as lock,
-        backends.ready(experiment, request, stages) as found,
+        backends.ready(experiment, request, stages) as prepared,
     ):
-        same_machine.refuse_other_guest(campaign, found)
-        return _measure(campaign, found, lock, stages)
+        same_machine.refuse_other_guest(campaign, prepared)
+        return _measure(campaign, prepared, lock, stages)
 
 
 def plan(experiment: Experiment, request: Request) -> Campaign:
@@ -100,7 +100,7 @@ def dry_run(campaign: Campaign, launches: Sequence[Launch]) -> list[str]:
     name of its machine.
     """
     commands, incoming = Commands(campaign, Backends()), campaign.request.out / "incoming"
-    return [commands(each, (incoming / each.name).absolute()).shell() for each in launches]
+    return [commands(launch, (incoming / launch.name).absolute()).shell() for launch in launches]
 
 
 def preview(campaign: Campaign, launches: Sequence[Launch]) -> list[str]:
@@ -109,12 +109,12 @@ def preview(campaign: Campaign, launches: Sequence[Launch]) -> list[str]:
     A campaign of hundreds of launches repeats these few in random order.
     """
     first: dict[tuple[object, ...], int] = {}
-    for each in launches:
+    for launch in launches:
         first.setdefault(
-            (each.mpi if not each.setting else "", each.ranks, each.binding), each.block
+            (launch.mpi if not launch.setting else "", launch.ranks, launch.binding), launch.block
         )
-    shown = [each for each in launches if each.block in first.values()]
-    more = len({each.block for each in launches}) - len(first)
+    shown = [launch for launch in launches if launch.block in first.values()]
+    more = len({launch.block for launch in launches}) - len(first)
     lines = dry_run(campaign, shown)
     if more:
         like = "it" if len(first) == 1 else f"one of these {len(first)}"
@@ -124,8 +124,8 @@ def preview(campaign: Campaign, launches: Sequence[Launch]) -> list[str]:
 
 def lacking(campaign: Campaign) -> list[str]:
     """What the arms of a campaign need and this machine lacks, in lines for a user."""
-    found = backends.lacking(campaign.experiment, campaign.request.base)
-    return [f"{name} cannot run here: {why}" for name, why in found.items()]
+    reasons = backends.lacking(campaign.experiment, campaign.request.base)
+    return [f"{name} cannot run here: {why}" for name, why in reasons.items()]
 
 
 def expected(campaign: Campaign) -> list[str]:
@@ -154,24 +154,24 @@ def this_host() -> Host:
     return Host(passthrough.cores(), facts.copy_rate(), facts.last_level_cache())
 
 
-def _measure(campaign: Campaign, found: Backends, lock: FolderLock, stages: Stages) -> list[str]:
+def _measure(campaign: Campaign, prepared: Backends, lock: FolderLock, stages: Stages) -> list[str]:
     asked, out = campaign.experiment.launches, campaign.request.out
     gone: dict[EnvironmentId, Callable[[float], str]] = {}
-    for each in asked.environments:
-        if each.machine:
+    for environment in asked.environments:
+        if environment.machine:
             for flavour in asked.mpis:
-                gone[each] = partial(_death, found.guests[each.machine, flavour])
-        elif each.on_cluster and (nodes := os.environ.get("SLURM_JOB_NODELIST")):
-            gone[each] = Daemons(nodes).gone
-    owner, commands = passthrough.owner(), Commands(campaign, found)
+                gone[environment] = partial(_death, prepared.guests[environment.machine, flavour])
+        elif environment.on_cluster and (nodes := os.environ.get("SLURM_JOB_NODELIST")):
+            gone[environment] = Daemons(nodes).gone
+    owner, commands = passthrough.owner(), Commands(campaign, prepared)
     lent = user_namespaces.of_root()
-    context = LaunchContext(out, commands, owner, found.clients, gone, found.files, lent=lent)
+    context = LaunchContext(out, commands, owner, prepared.clients, gone, prepared.files, lent=lent)
     title, launches = campaign.experiment.title, len(campaign.launches)
     stages.say(f"measuring {title!r} into {out}: {launches} launches")
     try:
         with (
             stages.stage("measurement", spinner=False),
-            watchdog.in_engines(lock, campaign.label, found.engines),
+            watchdog.in_engines(lock, campaign.label, prepared.engines),
         ):
             return Runner(context, campaign.blocks, _fits(campaign)).run()
     except KeyboardInterrupt:
@@ -204,8 +204,8 @@ def _of_site(experiment: Experiment, python: str, stages: Stages) -> dict[str, A
     """What an environment of the site holds, for campaign.json; empty without one."""
     if not python:
         return {}
-    found = site_python.ready(Path(python), experiment, stages.say)
-    return {"python_versions": dict(found.versions)}
+    site_environment = site_python.ready(Path(python), experiment, stages.say)
+    return {"python_versions": dict(site_environment.versions)}
 
 
 def _check_place(experiment: Experiment) -> None:

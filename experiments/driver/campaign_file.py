@@ -150,7 +150,7 @@ def _place(ranks: int) -> Place:
     cpus = binding.cpus_by_node()
     used = {binding.cpu_of(rank, PACKED, cpus) for rank in range(ranks)}
     nodes = sum(1 for node in topology.nodes if used.intersection(node.cpus))
-    caches = sum(1 for each in topology.caches if each.node is None and used & set(each.cpus))
+    caches = sum(1 for cache in topology.caches if cache.node is None and used & set(cache.cpus))
     return Place(ranks, nodes, max(1, caches))
 
 

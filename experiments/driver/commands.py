@@ -48,8 +48,8 @@ OURS = ("PATH", "LD_LIBRARY_PATH")
 class Commands:
     """The commands of a campaign's launches; images by their names where none is ready."""
 
-    def __init__(self, campaign: Campaign, found: Backends) -> None:
-        self._campaign, self._found = campaign, found
+    def __init__(self, campaign: Campaign, backends: Backends) -> None:
+        self._campaign, self._found = campaign, backends
         self._torch = campaign.experiment.uses_torch
         self._cores = passthrough.cores()
 
@@ -107,8 +107,8 @@ class Commands:
         """
         if not self._campaign.request.python:
             return made
-        replaced, found = str(prefix / "bin/mpiexec"), str(site_python.mpiexec(prefix))
-        argv = tuple(found if word == replaced else word for word in made.argv)
+        replaced, mpiexec = str(prefix / "bin/mpiexec"), str(site_python.mpiexec(prefix))
+        argv = tuple(mpiexec if word == replaced else word for word in made.argv)
         kept = {name: value for name, value in made.environment.items() if name not in OURS}
         return replace(made, argv=argv, environment=kept | site_python.variables())
 
@@ -122,7 +122,7 @@ class Commands:
 
     @cached_property
     def _versions(self) -> dict[EnvironmentId, str]:
-        return {each: engine.version_of(client) for each, client in self._found.clients.items()}
+        return {where: engine.version_of(client) for where, client in self._found.clients.items()}
 
     def _rootless(self, where: EnvironmentId) -> bool:
         """Whether its engine is an ordinary user's; without one yet, whether it would be."""
@@ -134,8 +134,8 @@ class Commands:
 
     def _on_hosts(self, where: EnvironmentId, flavour: str, variables: Variables) -> OnHosts:
         """Emulated hosts, one set for all launches."""
-        found = self._found.hosts
-        ways = found.ways if found else hosts_to_be(Plan(where.hosts, where.rate))
+        hosts = self._found.hosts
+        ways = hosts.ways if hosts else hosts_to_be(Plan(where.hosts, where.rate))
         contained = self._contained(where, flavour, None)
         if contained and runtime.changes_user(where) and os.getuid() == 0:
             contained = replace(contained, user=(self._machine.uid, self._machine.gid))

@@ -52,8 +52,8 @@ def together(blocks: Sequence[Block], cache: int) -> dict[str, int]:
     most: dict[str, int] = {}
     for block in blocks:
         held = [sizes[_alike(launch)] for launch in block.launches]
-        for kind in sorted({kind for each in held for kind in each}):
-            most[kind] = max(most.get(kind, 0), sum(each.get(kind, 0) for each in held))
+        for kind in sorted({kind for by_kind in held for kind in by_kind}):
+            most[kind] = max(most.get(kind, 0), sum(by_kind.get(kind, 0) for by_kind in held))
     return most
 
 
@@ -117,11 +117,11 @@ def _own(launch: Launch) -> Launch:
 
 def _sizes(own: Launch, cache: int) -> dict[str, int]:
     """By kind, bytes of a launch's buffers."""
-    found = {}
+    sizes = {}
     for kind in {cell.kind for cell in own.cells}:
         of_kind = replace(own, cells=tuple(cell for cell in own.cells if cell.kind == kind))
-        found[kind] = _held(of_kind, cache)
-    return found
+        sizes[kind] = _held(of_kind, cache)
+    return sizes
 
 
 def _held(launch: Launch, cache: int) -> int:
@@ -162,8 +162,8 @@ def _on_links(cell: Cell, launch: Launch) -> float:
     where = launch.environment
     if not where.on_hosts or cell.operation == COPY:
         return 0.0
-    each, more = divmod(launch.ranks, where.hosts)
-    hosts = [each + (number < more) for number in range(where.hosts)]
+    per_host, more = divmod(launch.ranks, where.hosts)
+    hosts = [per_host + (number < more) for number in range(where.hosts)]
     rate = parse_rate(where.rate)
     least = least_wire_seconds(cell.operation, hosts, cell.bytes, rate)
     if math.isnan(least):  # a workload: at most, a server takes from all and gives to all

@@ -30,7 +30,7 @@ from experiments.results.formats import FRESH, SHARED
 
 NAME = "environment.json"
 SYSTEM = (
-    *(pattern for each in runtime.every() for pattern in each.packages),
+    *(pattern for container_runtime in runtime.every() for pattern in container_runtime.packages),
     *("qemu-system-x86", "libmemkind0", "libhwloc*", "libnuma*", "*openmpi*", "*mpich*"),
     *("libfabric*", "libucx*", "libc6", "gcc", "python3", "mmdebstrap"),
 )
@@ -38,45 +38,45 @@ SYSTEM = (
 STATUS = "/var/lib/dpkg/status"
 
 
-def recorded(experiment: Experiment, found: Backends) -> dict[str, Any]:
+def recorded(experiment: Experiment, backends: Backends) -> dict[str, Any]:
     """The part of campaign.json that says what the arms run with, and what is missing."""
     containers: dict[str, dict[str, dict[str, str]]] = {}
-    for (environment, flavour), each in found.images.items():
+    for (environment, flavour), image in backends.images.items():
         containers.setdefault(str(environment), {})[flavour] = {
-            "image": each.id,
-            "base": each.base,
-            "base_digest": each.base_digest,
-            "python": each.python,
-            "inputs": each.inputs,
-            "files": _files(environment, flavour, found),
+            "image": image.id,
+            "base": image.base,
+            "base_digest": image.base_digest,
+            "python": image.python,
+            "inputs": image.inputs,
+            "files": _files(environment, flavour, backends),
         }
     return {
         "containers": containers,
         "reference_files": {
-            flavour: found.own_files.get(flavour, FRESH)
-            for flavour in (*found.files, *found.own_files)
+            flavour: backends.own_files.get(flavour, FRESH)
+            for flavour in (*backends.files, *backends.own_files)
         },
-        "engines": {name: engine.parts(client) for name, client in found.engines.items()},
-        "emulated": emulated(experiment, found),
-        "missing": [f"{name}: {why}" for name, why in found.missing.items()],
+        "engines": {name: engine.parts(client) for name, client in backends.engines.items()},
+        "emulated": emulated(experiment, backends),
+        "missing": [f"{name}: {why}" for name, why in backends.missing.items()],
     }
 
 
-def _files(environment: EnvironmentId, flavour: str, found: Backends) -> str:
+def _files(environment: EnvironmentId, flavour: str, backends: Backends) -> str:
     """SHARED, or why an arm's files are other inodes than those of Docker's containers."""
     if environment == DOCKER:
         return SHARED
     if runtime.tree_of(environment):
-        return found.copied.get(flavour, SHARED)
+        return backends.copied.get(flavour, SHARED)
     return f"{environment} keeps files of its own"
 
 
-def emulated(experiment: Experiment, found: Backends) -> dict[str, Any]:
+def emulated(experiment: Experiment, backends: Backends) -> dict[str, Any]:
     """The emulated machine, and what emulates it; empty where none does."""
     machine, flavour = experiment.machine, experiment.launches.mpis[0]
     if not machine:
         return {}
-    guest = found.guests[machine, flavour]
+    guest = backends.guests[machine, flavour]
     return {
         "machine": machine,
         "description": described(machine),
@@ -91,15 +91,15 @@ def described(machine: str) -> dict[str, Any]:
     return description.load(machine).model_dump(mode="json")
 
 
-def inventory(experiment: Experiment, found: Backends, python: str = "") -> dict[str, Any]:
+def inventory(experiment: Experiment, backends: Backends, python: str = "") -> dict[str, Any]:
     """The packages of driver, ranks and system, and the recipe of each MPI's image.
 
     Args:
         python: folder of an environment that the site provides for the ranks; "" for our own.
     """
     images: dict[str, dict[str, Any]] = {}
-    for (environment, flavour), image in found.images.items():
-        client = found.clients.get(environment)
+    for (environment, flavour), image in backends.images.items():
+        client = backends.clients.get(environment)
         if client or flavour not in images:
             images[flavour] = _image(image, client)
     return {
@@ -163,9 +163,9 @@ def image_packages(client: docker.DockerClient, image: str) -> dict[str, str]:
 
 def _from_status(text: str) -> dict[str, str]:
     """The installed packages in dpkg's status file."""
-    found = {}
+    packages = {}
     for paragraph in text.split("\n\n"):
         fields = dict(re.findall(r"^(Package|Version|Status): (.*)$", paragraph, re.MULTILINE))
         if fields.get("Status", "").endswith(" installed"):
-            found[fields["Package"]] = fields["Version"]
-    return found
+            packages[fields["Package"]] = fields["Version"]
+    return packages

@@ -130,8 +130,8 @@ class LaunchContext:
         key = launch.mpi, launch.program
         if key not in self.first:
             for name in sorted(store.finished(self.folder)):
-                found = store.read_result(self.folder, name)
-                self.first.setdefault((found.launch.mpi, found.launch.program), found)
+                result = store.read_result(self.folder, name)
+                self.first.setdefault((result.launch.mpi, result.launch.program), result)
                 if key in self.first:
                     break
         first = self.first.get(key)

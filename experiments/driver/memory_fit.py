@@ -28,7 +28,7 @@ def fits(launches: Sequence[Launch], nodes: int = 1) -> bool:
     if needed > footprint.MEMORY_SHARE * facts.available_memory():
         return False
     memory = hbmcomm.topology().nodes
-    fast = {each.id: footprint.NODE_SHARE * each.available_bytes for each in memory if each.is_hbm}
+    fast = {node.id: footprint.NODE_SHARE * node.available_bytes for node in memory if node.is_hbm}
     kinds = {(cell.kind, cell.locality) for launch in launches for cell in launch.cells}
     for kind, locality in kinds:
         if footprint.in_hbm(kind) and fast:

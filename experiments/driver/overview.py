@@ -82,13 +82,15 @@ def _compared(asked: Launches) -> Iterator[str]:
 
 def _needs(experiment: Experiment) -> Iterator[str]:
     asked, factors = experiment.launches, experiment.factors
-    if any(each.is_container for each in asked.environments):
+    if any(environment.is_container for environment in asked.environments):
         yield "Docker"
-    if any(each.on_hosts for each in asked.environments):
+    if any(environment.on_hosts for environment in asked.environments):
         yield "root"
-    if any("hbw" in each for each in factors.kinds) and not experiment.measurement.emulate_hbw:
+    if any("hbw" in kind for kind in factors.kinds) and not experiment.measurement.emulate_hbw:
         yield "HBM, or --emulate-hbw"
-    if SPREAD in asked.bindings and not any(each.on_hosts for each in asked.environments):
+    if SPREAD in asked.bindings and not any(
+        environment.on_hosts for environment in asked.environments
+    ):
         yield "two NUMA nodes"
     if experiment.uses_torch:
         yield "torch"

@@ -48,10 +48,10 @@ class Runner:
         """
         store.withdraw_torn(self._folder)
         finished = store.finished(self._folder)
-        done = len(finished & {each.name for each in self._launches})
+        done = len(finished & {launch.name for launch in self._launches})
         with Display(len(self._launches), done) as display:
             for block in self._blocks:
-                missing = [each for each in block.launches if each.name not in finished]
+                missing = [launch for launch in block.launches if launch.name not in finished]
                 took_turns = self._run_block(block, missing, display)
                 if took_turns and len(self._blocks) >= ALONE_FROM:
                     self._run_reference_alone(block, display)
@@ -90,7 +90,7 @@ class Runner:
     def _run_reference_alone(self, block: Block, display: Display) -> None:
         """Run the reference arm without company, once in a campaign."""
         extra = alone(block)
-        every = {each.name for each in map(alone, self._blocks) if each}
+        every = {launch.name for launch in map(alone, self._blocks) if launch}
         if extra and not every & store.finished(self._folder):
             display.begin(extra.name, 0)
             self._run_together([extra], display)

@@ -27,13 +27,13 @@ def refuse_other_machine(campaign: Campaign) -> None:
     _refuse_changes(campaign, "this machine", campaign.stored.get("machine", {}), facts.identity())
 
 
-def refuse_other_software(campaign: Campaign, found: Mapping[str, Any]) -> None:
+def refuse_other_software(campaign: Campaign, software: Mapping[str, Any]) -> None:
     """Refuse an environment of the site that has changed.
 
     Args:
-        found: what it holds now, as campaign.json has it; empty where there is none.
+        software: what it holds now, as campaign.json has it; empty where there is none.
     """
-    for key, now in found.items():
+    for key, now in software.items():
         _refuse_changes(campaign, campaign.request.python, campaign.stored.get(key, {}), now)
 
 
@@ -44,10 +44,12 @@ def refuse_other_code(campaign: Campaign) -> None:
     """
     out, python = campaign.request.out, campaign.request.python
     packages = ["experiments"] if python else ["experiments", "hbmcomm"]
-    now = {each: of_python(ROOT / each) for each in packages}
+    now = {package: of_python(ROOT / package) for package in packages}
     for name in sorted(store.finished(out))[:1]:
         begun = store.read_result(out, name).facts.hashes
-        if changed := [each for each in now if begun.get(each, now[each]) != now[each]]:
+        if changed := [
+            package for package in now if begun.get(package, now[package]) != now[package]
+        ]:
             raise store.ResultsError(
                 f"{' and '.join(changed)} changed since {out} was begun, so that what is missing "
                 "could not be compared; check out the code that it was begun with, or measure "
@@ -55,9 +57,9 @@ def refuse_other_code(campaign: Campaign) -> None:
             )
 
 
-def refuse_other_guest(campaign: Campaign, found: Backends) -> None:
+def refuse_other_guest(campaign: Campaign, backends: Backends) -> None:
     """Refuse another emulator, or a guest from another disk."""
-    now = inventory.emulated(campaign.experiment, found)
+    now = inventory.emulated(campaign.experiment, backends)
     _refuse_changes(campaign, campaign.experiment.machine, campaign.stored["emulated"], now)
 
 

@@ -77,12 +77,16 @@ class Member:
         Args:
             cells: of the block, as the orders number them; some may be none of its own.
         """
-        found = {number: self._numbers.get(cell) for number, cell in enumerate(cells)}
-        numbers = {NONE: NONE} | {here: there for here, there in found.items() if there is not None}
-        own = [replace(each, cell=numbers[each.cell]) for each in orders if each.cell in numbers]
+        own_numbers = {number: self._numbers.get(cell) for number, cell in enumerate(cells)}
+        numbers = {NONE: NONE} | {
+            here: there for here, there in own_numbers.items() if there is not None
+        }
+        own = [
+            replace(order, cell=numbers[order.cell]) for order in orders if order.cell in numbers
+        ]
         with self._ended_where_lost():
             answers = iter(self._channel.ask(own) if own else [])
-        return [next(answers) if each.cell in numbers else Answer() for each in orders]
+        return [next(answers) if order.cell in numbers else Answer() for order in orders]
 
     def await_end(self) -> None:
         """Wait until the ranks, asked to leave, have left; Lost where they do not end well."""
@@ -156,7 +160,7 @@ def run(
     losses: dict[str, LaunchFailed] = {}
 
     def alive() -> dict[str, Member]:
-        return {each.launch.name: each for each in members if each.loss is None}
+        return {member.launch.name: member for member in members if member.loss is None}
 
     def of_all(act: Callable[[Member], object]) -> None:
         for member in alive().values():
@@ -184,13 +188,13 @@ def run(
         company = alive()
         for member in company.values():
             member.take_in(sorted(company))
-    return losses | {each.launch.name: each.loss for each in members if each.loss}
+    return losses | {member.launch.name: member.loss for member in members if member.loss}
 
 
 def _united(launches: Iterable[Launch]) -> list[tuple[Cell, ...]]:
     """The contests of all launches; each has the cells that any launch has in it."""
-    found: dict[Contest, dict[Cell, None]] = {}
+    by_contest: dict[Contest, dict[Cell, None]] = {}
     for launch in launches:
         for contest in launch.contests:
-            found.setdefault(contest[0].contest, {}).update(dict.fromkeys(contest))
-    return [tuple(contest) for contest in found.values()]
+            by_contest.setdefault(contest[0].contest, {}).update(dict.fromkeys(contest))
+    return [tuple(contest) for contest in by_contest.values()]

@@ -137,8 +137,8 @@ def _replay(
         network.flat /= inside.size
         network.step()
         if hosts > 1 and number == 1:
-            sums = [comm.allreduce(each / inside.size) for each in network.parameters]
+            sums = [comm.allreduce(parameter / inside.size) for parameter in network.parameters]
         if hosts > 1 and number == 1 + WAIT:
-            for each, total in zip(network.parameters, sums, strict=True):
-                each[...] = (2 * WAIT * each + total) / (2 * WAIT + hosts)
+            for parameter, total in zip(network.parameters, sums, strict=True):
+                parameter[...] = (2 * WAIT * parameter + total) / (2 * WAIT + hosts)
     inside.Free()

@@ -48,9 +48,9 @@ class Course:
 
     def end(self, unseen: Samples) -> float:
         """The final loss; the training is closed."""
-        found = self._trainer.network.loss(unseen)
+        loss = self._trainer.network.loss(unseen)
         self._trainer.close()
-        return found
+        return loss
 
 
 def train(seed: int, comm: MPI.Intracomm, asked: argparse.Namespace) -> dict[str, float]:
@@ -62,7 +62,7 @@ def train(seed: int, comm: MPI.Intracomm, asked: argparse.Namespace) -> dict[str
         for way in np.roll(WAYS, number):
             courses[way].epoch(number, batches)
     unseen = samples(seed, 0, UNSEEN)
-    losses = {way: each.end(unseen) for way, each in courses.items()}
+    losses = {way: course.end(unseen) for way, course in courses.items()}
     daso, blocking, alone = (courses[way] for way in WAYS)
     return {
         "share of communication": 1 - alone.seconds / blocking.seconds,

@@ -114,8 +114,8 @@ class Entrants:
         if name in (OTHER_BUILD, OTHER_AGAIN):
             self._build = self._build or _other_build(self._comm, pool, cell.buffers == NUMPY)
             theirs, memory = self._build
-        elif found := change(name):
-            theirs, memory = self._with_threshold(name, *found, pool.kind), pool
+        elif threshold := change(name):
+            theirs, memory = self._with_threshold(name, *threshold, pool.kind), pool
         else:
             theirs, memory = pool.communicators[DIRECT if name == AGAIN else name], pool
         if cell.form == PERSISTENT:
@@ -189,8 +189,8 @@ class Entrants:
     def close(self) -> None:
         """Close what was made here."""
         self._groups.leave()
-        for each in self._changed.values():
-            each.Free()
+        for comm in self._changed.values():
+            comm.Free()
         if self._build is not None:
             self._build[0].Free()
         if self._starter is not None:
@@ -235,6 +235,6 @@ def _alike(empty: Callable[[int, str], Array], array: Array) -> Array:
     spare = ALIGNMENT // array.itemsize
     room = empty(array.size + spare, array.dtype.name)
     begin = (array.ctypes.data - room.ctypes.data) % ALIGNMENT // array.itemsize
-    found = room[begin : begin + array.size]
-    np.copyto(found, array)
-    return found
+    copy = room[begin : begin + array.size]
+    np.copyto(copy, array)
+    return copy

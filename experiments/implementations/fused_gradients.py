@@ -77,8 +77,8 @@ def _gloo_buckets(comm: MPI.Intracomm, folder: Path) -> Contender:
                 calls.append(reduced.call)
 
         def call() -> None:
-            for each in calls:
-                each()
+            for allreduce in calls:
+                allreduce()
 
         return summed(Way(tensors, call), comm)
 
@@ -87,10 +87,10 @@ def _gloo_buckets(comm: MPI.Intracomm, folder: Path) -> Contender:
 
 def _bucketed(counts: list[int]) -> list[list[int]]:
     """Lengths of the gradients in each bucket: a first one that is soon full, then long ones."""
-    found: list[list[int]] = [[]]
+    buckets: list[list[int]] = [[]]
     for count in counts:
-        limit = FIRST_BUCKET if len(found) == 1 else BUCKET
-        if found[-1] and 4 * (sum(found[-1]) + count) > limit:
-            found.append([])
-        found[-1].append(count)
-    return found
+        limit = FIRST_BUCKET if len(buckets) == 1 else BUCKET
+        if buckets[-1] and 4 * (sum(buckets[-1]) + count) > limit:
+            buckets.append([])
+        buckets[-1].append(count)
+    return buckets

@@ -34,7 +34,7 @@ def private(counts: Sequence[int]) -> list[Array]:
 
 def named(tensors: Sequence[Array]) -> list[tuple[str, Array]]:
     """Each with its name."""
-    return [(f"gradient{number}", each) for number, each in enumerate(tensors)]
+    return [(f"gradient{number}", tensor) for number, tensor in enumerate(tensors)]
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def fused(
         fusing.submit(*submitted[number])
 
     def end() -> None:
-        for name, each in submitted:
-            fusing.submit(name, each)
+        for name, tensor in submitted:
+            fusing.submit(name, tensor)
         fusing.wait()
 
     def close() -> None:
@@ -88,8 +88,8 @@ def one_by_one(own: hbmcomm.Communicator, counts: list[int], shared: bool = Fals
     tensors = [own.zeros(count, "float32") for count in counts] if shared else private(counts)
 
     def end() -> None:
-        for each in tensors:
-            own.Allreduce(MPI.IN_PLACE, each)
+        for tensor in tensors:
+            own.Allreduce(MPI.IN_PLACE, tensor)
 
     return Way(tensors, end, close=own.Free)
 
@@ -104,16 +104,16 @@ def summed(way: Way, comm: MPI.Intracomm) -> Ready:
     def wrong() -> int:
         if not tensors:  # it computes alone
             return 0
-        for number, each in enumerate(tensors):
-            each.fill(number % PATTERN + comm.rank + 1)
+        for number, tensor in enumerate(tensors):
+            tensor.fill(number % PATTERN + comm.rank + 1)
         way.end()
         ranks = comm.size * (comm.size + 1) // 2
-        found = sum(
-            int(np.count_nonzero(each != number % PATTERN * comm.size + ranks))
-            for number, each in enumerate(tensors)
+        mismatches = sum(
+            int(np.count_nonzero(tensor != number % PATTERN * comm.size + ranks))
+            for number, tensor in enumerate(tensors)
         )
-        for each in tensors:
-            each.fill(0)
-        return found
+        for tensor in tensors:
+            tensor.fill(0)
+        return mismatches
 
     return Ready(way.end, close=way.close, wrong=wrong)

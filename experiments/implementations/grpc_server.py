@@ -49,11 +49,11 @@ class Sums:
                 self._changed.notify_all()
                 if not self._changed.wait_for(partial(self._is_whole, number), SILENCE):
                     raise TimeoutError(f"tensor {number} did not come from all ranks")
-                found = self._sums[number][0].tobytes()
+                reply = self._sums[number][0].tobytes()
                 self._served[number] = self._served.get(number, 0) + 1
                 if self._served[number] == self._ranks:
                     del self._sums[number], self._served[number]
-            yield found
+            yield reply
 
     def _is_whole(self, number: int) -> bool:
         return self._sums[number][1] == self._ranks
@@ -81,16 +81,16 @@ def ports(server: Any, addresses: Collection[str]) -> dict[str, int]:
     Raises:
         SystemExit: one is none of this host: another machine forwards to it (NAT).
     """
-    found = {}
+    bound_ports = {}
     for address in addresses:
         try:
-            found[address] = server.add_insecure_port(f"{address}:0")
+            bound_ports[address] = server.add_insecure_port(f"{address}:0")
         except RuntimeError as error:
             raise SystemExit(
                 f"{socket.gethostname()} is {address} to a rank on another host, and cannot listen "
                 f"there ({error}): let the name lead to an address of its own on all hosts"
             ) from error
-    return found
+    return bound_ports
 
 
 class Client:
@@ -106,14 +106,14 @@ class Client:
         one_network = len(set(comm.allgather((kernel(), NETWORK.readlink())))) == 1
         server_host = comm.bcast(socket.gethostname())
         address = "127.0.0.1" if one_network else socket.gethostbyname(server_host)
-        addresses, found = comm.gather(address), dict[str, int]()
+        addresses, bound_ports = comm.gather(address), dict[str, int]()
         if comm.rank == 0:
             self._server = grpc.server(ThreadPoolExecutor(comm.size), options=UNLIMITED)
             call = grpc.stream_stream_rpc_method_handler(Sums(comm.size).stream)
             self._server.add_generic_rpc_handlers((guarded(secret, SERVICE, METHOD, call),))
-            found = ports(self._server, set(addresses or ()))
+            bound_ports = ports(self._server, set(addresses or ()))
             self._server.start()
-        place = f"{address}:{comm.bcast(found)[address]}"
+        place = f"{address}:{comm.bcast(bound_ports)[address]}"
         self._channel = grpc.insecure_channel(place, options=UNLIMITED)
         self._given: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         feed: Callable[[], bytes | None] = self._given.get
@@ -126,8 +126,8 @@ class Client:
 
     def receive(self, tensors: Sequence[Array]) -> None:
         """The sums of the tensors that were sent since the last time, in their order."""
-        for each in tensors:
-            each[:] = np.frombuffer(next(self._sums), "float32")
+        for tensor in tensors:
+            tensor[:] = np.frombuffer(next(self._sums), "float32")
 
     def close(self) -> None:
         """End the stream, then the server."""

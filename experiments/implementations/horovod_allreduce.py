@@ -52,7 +52,7 @@ def make(contender: str, comm: MPI.Intracomm) -> Contender:
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
         gradients = private(lengths(operation))
-        tensors = [(torch.from_numpy(each), name) for name, each in named(gradients)]
+        tensors = [(torch.from_numpy(gradient), name) for name, gradient in named(gradients)]
 
         def wake() -> None:
             os.environ.update(SETTINGS[contender] | GIVEN)
@@ -66,10 +66,11 @@ def make(contender: str, comm: MPI.Intracomm) -> Contender:
 
         def call() -> None:
             begun = [
-                horovod.allreduce_async_(each, name=name, op=horovod.Sum) for each, name in tensors
+                horovod.allreduce_async_(tensor, name=name, op=horovod.Sum)
+                for tensor, name in tensors
             ]
-            for each in begun:
-                horovod.synchronize(each)
+            for handle in begun:
+                horovod.synchronize(handle)
 
         way = Way(gradients, call, close=horovod.shutdown)
         return replace(summed(way, own), wake=wake, rest=horovod.shutdown)
@@ -79,14 +80,14 @@ def make(contender: str, comm: MPI.Intracomm) -> Contender:
 
 def _imported(gloo: bool, one_host: bool) -> Any:
     try:
-        found = importlib.import_module("horovod.torch")
+        horovod = importlib.import_module("horovod.torch")
     except ImportError as error:
         raise ContenderMissing(f"{error}: docs/systems/horovod.sh builds Horovod") from error
-    if gloo and not found.gloo_built():
+    if gloo and not horovod.gloo_built():
         raise ContenderMissing("this Horovod has no gloo: docs/systems/horovod.sh builds one")
     if gloo and not one_host:
         raise ContenderMissing("horovod's gloo is measured on one host alone")
-    return found
+    return horovod
 
 
 def bind_loopback(server: HTTPServer) -> None:
@@ -108,7 +109,7 @@ def rendezvous(comm: MPI.Intracomm) -> Iterator[None]:
         http_server.RendezvousHTTPServer.server_bind = bind_loopback  # not all addresses
         server = http_server.RendezvousServer()
         number = server.start()
-        server.init([hosts.SlotInfo(host, each, each, 0, size, size, 1) for each in range(size)])
+        server.init([hosts.SlotInfo(host, slot, slot, 0, size, size, 1) for slot in range(size)])
     places = {"RANK": rank, "SIZE": size, "LOCAL_RANK": rank, "LOCAL_SIZE": size}
     places |= {"CROSS_RANK": 0, "CROSS_SIZE": 1, "GLOO_RENDEZVOUS_PORT": comm.bcast(number)}
     os.environ.update({f"HOROVOD_{name}": str(value) for name, value in places.items()})

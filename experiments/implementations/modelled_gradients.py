@@ -61,12 +61,14 @@ class _Exchanges:
         self._comm = comm
         layers = step_plan.layers(network)
         forward = step_plan.forward_seconds(network)
-        ends = list(accumulate((each.seconds for each in layers), initial=forward))
-        found = buckets(layers, step_plan.BUCKET)
-        cuts = list(accumulate((each.nbytes // step_plan.ITEM for each in found), initial=0))
+        ends = list(accumulate((layer.seconds for layer in layers), initial=forward))
+        all_buckets = buckets(layers, step_plan.BUCKET)
+        cuts = list(
+            accumulate((bucket.nbytes // step_plan.ITEM for bucket in all_buckets), initial=0)
+        )
         self._parts = [
-            (ends[each.layers], own[begin:end], total[begin:end])
-            for each, begin, end in zip(found, cuts, cuts[1:], strict=False)
+            (ends[bucket.layers], own[begin:end], total[begin:end])
+            for bucket, begin, end in zip(all_buckets, cuts, cuts[1:], strict=False)
         ]
         self._end = ends[-1]
 
@@ -77,8 +79,8 @@ class _Exchanges:
             _compute(start + due, under_way)
             under_way.append(self._comm.Iallreduce(own, total))
         _compute(start + self._end, under_way)
-        for each in under_way:
-            each.Wait()
+        for request in under_way:
+            request.Wait()
 
     def afterwards(self) -> None:
         """All buckets after the computation."""

@@ -51,7 +51,7 @@ def _bcast(comm: MPI.Intracomm, own: Array, _: Array) -> None:
     if comm.rank:
         comm.Recv(own, 0)
     else:
-        MPI.Request.Waitall([comm.Isend(own, each) for each in range(1, comm.size)])
+        MPI.Request.Waitall([comm.Isend(own, rank) for rank in range(1, comm.size)])
 
 
 def _reduce(comm: MPI.Intracomm, own: Array, total: Array) -> None:

@@ -37,7 +37,7 @@ class RegionLine(Line):
         self._ends[number].post()
 
     def finish(self) -> None:
-        self.copied = sum(each.copied_bytes for each in self._ends)
+        self.copied = sum(end.copied_bytes for end in self._ends)
 
     def receive(self, number: int) -> Array:
         array: Array = self._ends[number].wait()
@@ -87,7 +87,7 @@ class GlooLine(Line):
 
         super().__init__(zeros(sizes))
         self._dist = torch.distributed
-        self._seen = [torch.from_numpy(each) for each in self._tensors]
+        self._seen = [torch.from_numpy(tensor) for tensor in self._tensors]
 
     def send(self, number: int) -> None:
         self._dist.send(self._seen[number], 1)

@@ -92,19 +92,19 @@ class Network:
             scale = (2 / low) ** 0.5
             self.parameters += [(scale * draw.normal(size=(low, high))).astype("f")]
             self.parameters += [np.zeros(high, "f")]
-        self.flat = empty(sum(each.size for each in self.parameters), "float32")
-        ends = np.cumsum([each.size for each in self.parameters])
+        self.flat = empty(sum(parameter.size for parameter in self.parameters), "float32")
+        ends = np.cumsum([parameter.size for parameter in self.parameters])
         self.gradients = [
-            self.flat[end - each.size : end].reshape(each.shape)
-            for each, end in zip(self.parameters, ends, strict=True)
+            self.flat[end - parameter.size : end].reshape(parameter.shape)
+            for parameter, end in zip(self.parameters, ends, strict=True)
         ]
-        self._moments = [np.zeros_like(each) for each in self.parameters]
+        self._moments = [np.zeros_like(parameter) for parameter in self.parameters]
         self.rate = 0.05
 
     def backward(self, batch: Samples) -> float:
         """The mean loss of a batch; the gradients are those of it."""
         states = self._forward(batch.inputs)
-        found, error = _cross_entropy(states[-1], batch.labels)
+        loss, error = _cross_entropy(states[-1], batch.labels)
         for layer in reversed(range(len(states) - 1)):
             weights, bias = self.gradients[2 * layer : 2 * layer + 2]
             np.matmul(states[layer].T, error, out=weights)
@@ -112,7 +112,7 @@ class Network:
             if layer:
                 error = error @ self.parameters[2 * layer].T
                 error *= states[layer] > 0
-        return found
+        return loss
 
     def loss(self, batch: Samples) -> float:
         """The mean loss of a batch."""
@@ -120,21 +120,21 @@ class Network:
 
     def step(self) -> None:
         """Update the parameters."""
-        for each, gradient, moment in zip(
+        for parameter, gradient, moment in zip(
             self.parameters, self.gradients, self._moments, strict=True
         ):
             moment *= MOMENTUM
             moment += gradient
-            each -= self.rate * moment
+            parameter -= self.rate * moment
 
     def copy(self) -> Network:
         """Another network with the same state."""
-        found = Network(0)
-        found.rate = self.rate
-        for to, own in ((found.parameters, self.parameters), (found._moments, self._moments)):
-            for each, source in zip(to, own, strict=True):
-                np.copyto(each, source)
-        return found
+        copy = Network(0)
+        copy.rate = self.rate
+        for to, own in ((copy.parameters, self.parameters), (copy._moments, self._moments)):
+            for target, source in zip(to, own, strict=True):
+                np.copyto(target, source)
+        return copy
 
     def _forward(self, inputs: Matrix) -> list[Matrix]:
         """The inputs, and what each layer makes of them."""
@@ -154,7 +154,7 @@ def _cross_entropy(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
     chances = np.exp(scores)
     chances /= chances.sum(axis=1, keepdims=True)
     rows = np.arange(len(labels))
-    found = float(-np.log(np.maximum(chances[rows, labels], 1e-30)).mean())
+    loss = float(-np.log(np.maximum(chances[rows, labels], 1e-30)).mean())
     chances[rows, labels] -= 1
     chances /= len(labels)
-    return found, chances
+    return loss, chances

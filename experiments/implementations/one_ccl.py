@@ -48,7 +48,7 @@ def make(comm: MPI.Intracomm, mpi: str) -> Contender:
     def ready(operation: str, send: Array, recv: Array) -> Ready | None:
         if operation not in OPERATIONS:
             return None
-        given, taken = (ffi.from_buffer("float[]", each) for each in (send, recv))
+        given, taken = (ffi.from_buffer("float[]", array) for array in (send, recv))
         count = recv.size if operation == "reduce_scatter" else send.size
         count = count // comm.size if operation == "alltoall" else count
         return Ready(partial(getattr(lib, operation), given, taken, count))

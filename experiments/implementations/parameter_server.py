@@ -122,7 +122,7 @@ def make(contender: str, comm: MPI.Intracomm, folder: Path) -> Contender:
 def served(design: dict[str, Any], comm: MPI.Intracomm, arrays: Arrays) -> Steps:
     """By ParameterServer."""
     library: Any = importlib.import_module("hbmcomm.training.parameter_server")
-    lengths = [each.size for each in arrays.server.gradients]
+    lengths = [gradient.size for gradient in arrays.server.gradients]
     momentum = library.Momentum(RATE, MOMENTUM)
     server = library.ParameterServer(arrays.comm, lengths, momentum, beside=arrays.server, **design)
     return server.step, server.close, server.all_weights
@@ -150,8 +150,8 @@ def gathered(comm: MPI.Intracomm, arrays: Arrays) -> Steps:
             comm.Gather(given, taken)
             if taken is not None:
                 total = taken[0]
-                for each in taken[1:]:
-                    total += each
+                for gradient in taken[1:]:
+                    total += gradient
                 optimizer.apply(weights[part], total, [state[part]], 1, scale)
             comm.Bcast(weights[part])
 
@@ -181,14 +181,14 @@ def by_gloo(group: Any, comm: MPI.Intracomm, arrays: Arrays) -> Steps:
     weights = torch.from_numpy(arrays.server.all_weights)
     parts = _buckets(len(gradients))
     trained = [torch.nn.Parameter(weights[part]) for part in parts]
-    for each in trained:
-        each.grad = torch.empty_like(each)
+    for parameter in trained:
+        parameter.grad = torch.empty_like(parameter)
     optimizer = torch.optim.SGD(trained, RATE, MOMENTUM)
 
     def step() -> None:
-        for part, each in zip(parts, trained, strict=True):
-            torch.mul(gradients[part], 1 / comm.size, out=each.grad)
-            group.allreduce([each.grad]).wait()
+        for part, parameter in zip(parts, trained, strict=True):
+            torch.mul(gradients[part], 1 / comm.size, out=parameter.grad)
+            group.allreduce([parameter.grad]).wait()
         optimizer.step()
 
     return step, nothing, arrays.server.all_weights

@@ -82,16 +82,16 @@ class Push:
             self._produce()
             return 0
         factor, inputs = self._comm.bcast(None, 0)
-        found: list[int] = []
+        mismatches: list[int] = []
 
         def compare(number: int, tensor: Array) -> None:
             due = inputs[number] * factor
-            found.append(
+            mismatches.append(
                 int(np.count_nonzero(tensor != due)) if tensor.shape == due.shape else due.size
             )
 
         self._consume(compare)
-        return sum(found)
+        return sum(mismatches)
 
     @property
     def _factor(self) -> np.float32:

@@ -67,7 +67,7 @@ def load(folder: Path, alias: str) -> ModuleType:
 
 def _forget(root: Path) -> None:
     """Let the next import from this folder ask the hooks which finder it takes."""
-    for path in [each for each in sys.path_importer_cache if Path(each).is_relative_to(root)]:
+    for path in [path for path in sys.path_importer_cache if Path(path).is_relative_to(root)]:
         del sys.path_importer_cache[path]
 
 
@@ -125,13 +125,13 @@ class _Rename(ast.NodeTransformer):
 
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         """`import package.part` binds "package", which is to mean the copy from then on."""
-        found: list[ast.stmt] = []
-        for each in node.names:
-            new = self._new(each.name)
-            found.append(ast.Import([ast.alias(new, each.asname)]))
-            if new != each.name and each.asname is None:
-                found.append(ast.Import([ast.alias(self._alias, self._name)]))
-        return [ast.copy_location(each, node) for each in found]
+        statements: list[ast.stmt] = []
+        for alias in node.names:
+            new = self._new(alias.name)
+            statements.append(ast.Import([ast.alias(new, alias.asname)]))
+            if new != alias.name and alias.asname is None:
+                statements.append(ast.Import([ast.alias(self._alias, self._name)]))
+        return [ast.copy_location(statement, node) for statement in statements]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

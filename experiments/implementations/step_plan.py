@@ -26,5 +26,5 @@ def forward_seconds(network: str) -> float:
 def layers(network: str) -> list[Layer]:
     """The gradient tensors in the order of the backward pass."""
     tensors = gradients(network)
-    each = 2 * forward_seconds(network) / len(tensors)
-    return [Layer(each, ITEM * elements) for _, elements in reversed(tensors)]
+    seconds = 2 * forward_seconds(network) / len(tensors)
+    return [Layer(seconds, ITEM * elements) for _, elements in reversed(tensors)]

@@ -27,7 +27,7 @@ def decode(comm: MPI.Intracomm, group: Any, recv: Array) -> Ready:
     import torch
     from torch import distributed as dist
 
-    begin, end = (each * INNER // comm.size for each in (comm.rank, comm.rank + 1))
+    begin, end = (rank * INNER // comm.size for rank in (comm.rank, comm.rank + 1))
     own = [(up[:, begin:end].contiguous(), down[begin:end]) for up, down in _weights()]
     partial = torch.from_numpy(recv).view(-1, HIDDEN)
     draw = torch.Generator().manual_seed(SEED + 1)

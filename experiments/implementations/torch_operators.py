@@ -107,10 +107,10 @@ def _contender(calls: Callable[[Any, Any], Mapping[str, Call]]) -> Contender:
 
 def _folder(package: str) -> Path:
     """Where a package is, which is not imported: that takes seconds, and packages of its own."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
         raise ContenderMissing(f"{package} is not installed")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def _load_vllm(ranks: int) -> Any:

@@ -38,15 +38,15 @@ def training(operation: str, comm: MPI.Intracomm, group: Any, nbytes: int) -> Re
         optimizer.step()
 
     def wrong() -> int:
-        before = [_whole(each).clone() for each in model.parameters()]
+        before = [_whole(parameter).clone() for parameter in model.parameters()]
         step()
         if group is None:
             return 0
-        found = [_whole(each.grad).numpy() for each in model.parameters()]
+        gradients = [_whole(parameter.grad).numpy() for parameter in model.parameters()]
         due = _mean_gradients(comm, nbytes, before, samples)
         return sum(
             int(np.count_nonzero(~np.isclose(own, right, rtol=1e-3, atol=1e-7)))
-            for own, right in zip(found, due, strict=True)
+            for own, right in zip(gradients, due, strict=True)
         )
 
     return Ready(step, wrong=wrong)
@@ -59,7 +59,7 @@ def _network(nbytes: int) -> Any:
     torch.manual_seed(SEED)
     count = nbytes // WORKLOADS[DDP].grain
     layers = [torch.nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(count)]
-    return torch.nn.Sequential(*(part for each in layers for part in (each, torch.nn.Tanh())))
+    return torch.nn.Sequential(*(part for layer in layers for part in (layer, torch.nn.Tanh())))
 
 
 def _replicated(model: Any, group: Any) -> Any:
@@ -111,7 +111,7 @@ def _mean_gradients(
         for own, given in zip(model.parameters(), parameters, strict=True):
             own.copy_(given)
     _loss(model, samples).backward()
-    found = [each.grad.numpy() / comm.size for each in model.parameters()]
-    for each in found:
-        comm.Allreduce(MPI.IN_PLACE, each)
-    return found
+    gradients = [parameter.grad.numpy() / comm.size for parameter in model.parameters()]
+    for gradient in gradients:
+        comm.Allreduce(MPI.IN_PLACE, gradient)
+    return gradients

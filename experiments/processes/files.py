@@ -45,13 +45,13 @@ def digest(words: bytes, files: Iterable[tuple[str, Path]]) -> str:
         words: what else it changes with.
         files: each with its name.
     """
-    found = hashlib.sha256(words)
+    hasher = hashlib.sha256(words)
     for name, path in files:
-        found.update(f"\0{name}\0".encode())
+        hasher.update(f"\0{name}\0".encode())
         with path.open("rb") as file:
             while chunk := file.read(CHUNK):
-                found.update(chunk)
-    return found.hexdigest()
+                hasher.update(chunk)
+    return hasher.hexdigest()
 
 
 def of_python(folder: Path) -> str:

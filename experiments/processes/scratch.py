@@ -123,13 +123,13 @@ def _wait(lock: int, path: Path, say: Callable[[str], None]) -> None:
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
     """Remove this user's folders of makers that are gone."""
-    for found in parent.glob(f"{prefix}*-*"):
-        made_by = found.name.removeprefix(prefix).rpartition("-")[0]
+    for path in parent.glob(f"{prefix}*-*"):
+        made_by = path.name.removeprefix(prefix).rpartition("-")[0]
         with contextlib.suppress(FileNotFoundError, ValueError):
-            state = found.lstat()
+            state = path.lstat()
             is_own = stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid()
             if is_own and is_gone(made_by, time.time() - state.st_mtime):
-                remove(found)
+                remove(path)
 
 
 def maker() -> str:

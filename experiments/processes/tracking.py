@@ -133,9 +133,9 @@ def terminate_marked(mark: str, patience: float) -> int:
     On SIGTERM a launcher removes its folder below /tmp. A process that executes a new program
     shows no environment for a moment, so there are two looks.
     """
-    found = marked(mark) | _marked_later(mark)
-    signal_and_wait(found, signal.SIGTERM, patience)
-    return len(found)
+    processes = marked(mark) | _marked_later(mark)
+    signal_and_wait(processes, signal.SIGTERM, patience)
+    return len(processes)
 
 
 def end_marked(mark: str) -> None:
@@ -145,10 +145,10 @@ def end_marked(mark: str) -> None:
     believed to be gone before a second look.
     """
     deadline = time.monotonic() + END_PATIENCE
-    while (found := marked(mark) or _marked_later(mark)) and time.monotonic() < deadline:
+    while (processes := marked(mark) or _marked_later(mark)) and time.monotonic() < deadline:
         # and wait: the kernel frees the memory of a process after its environment is gone
-        signal_and_wait(found, signal.SIGKILL, deadline - time.monotonic())
-        for process in found:
+        signal_and_wait(processes, signal.SIGKILL, deadline - time.monotonic())
+        for process in processes:
             remove_job_folder(pid_of(process))
 
 
@@ -179,13 +179,13 @@ def end_daemons(
         used: identity of an engine that other processes use, which stays.
         names: of the programs that end.
     """
-    found = {
+    daemons = {
         process
         for process in _with_variable(DAEMON, mark)
         if process != used and name(pid_of(process)) in names
     }
-    end(found, patience)
-    return len(found)
+    end(daemons, patience)
+    return len(daemons)
 
 
 def end_monitors(container: str, patience: float) -> None:
@@ -224,9 +224,9 @@ def remove_segments(before: set[Path]) -> None:
         is_last, now = time.monotonic() > deadline, time.time()  # before a look that takes long
         for path in added - mapped():
             with contextlib.suppress(OSError):
-                found = path.lstat()
-                is_old = is_last or now - found.st_mtime > MAP_PATIENCE
-                if is_old and stat.S_ISREG(found.st_mode) and _is_ours(found.st_uid):
+                state = path.lstat()
+                is_old = is_last or now - state.st_mtime > MAP_PATIENCE
+                if is_old and stat.S_ISREG(state.st_mode) and _is_ours(state.st_uid):
                     path.unlink()
         if is_last:
             return
@@ -244,17 +244,17 @@ def carrying(name: str, in_containers: bool = False) -> dict[str, str]:
         in_containers: whether root's ranks in containers count as well, which are of a user that
             this machine does not have.
     """
-    found, begun = {}, f"{name}=".encode()
+    values, begun = {}, f"{name}=".encode()
     for path in Path("/proc").glob("[0-9]*/environ"):
         pid = int(path.parent.name)
         with contextlib.suppress(OSError):
-            for each in path.read_bytes().split(b"\0"):  # empty of a process that has ended
-                if pid != os.getpid() and each.startswith(begun):
+            for variable in path.read_bytes().split(b"\0"):  # empty of a process that has ended
+                if pid != os.getpid() and variable.startswith(begun):
                     process, user = identity(pid), _user_of(pid)
                     own = user == os.geteuid() or (in_containers and _is_ours(user))
                     if process and own:
-                        found[process] = each.removeprefix(begun).decode(errors="replace")
-    return found
+                        values[process] = variable.removeprefix(begun).decode(errors="replace")
+    return values
 
 
 def parent_of(pid: int) -> int:
@@ -298,8 +298,8 @@ def _with_variable(name: str, value: str, in_containers: bool = False) -> set[st
     """Living processes except this one."""
     return {
         process
-        for process, found in carrying(name, in_containers).items()
-        if found == value or found.startswith(f"{value}.")
+        for process, carried in carrying(name, in_containers).items()
+        if carried == value or carried.startswith(f"{value}.")
     }
 
 
