@@ -91,8 +91,8 @@ class Choices:
 
 def list_experiments() -> None:
     """Print all experiments: what each asks, compares and needs, and how long it takes here."""
-    for each in overview.every(campaign.this_host()):
-        name, question, arms, cells, launches, time, needs = each.row()
+    for experiment in overview.every(campaign.this_host()):
+        name, question, arms, cells, launches, time, needs = experiment.row()
         print_text(f"{name}: {question}")
         print_text(f"    {arms}; {cells} cells, {launches} launches, up to {time}; needs: {needs}")
     print_text("Times are for this machine. To measure one: ./inv run --experiment NAME")

@@ -83,8 +83,8 @@ def _interrupt(number: int, frame: object) -> None:
 
     A clean-up that takes long says what it does.
     """
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
     waiting = Timer(PATIENCE, lambda: print_text("stopping what was started ...", file=sys.stderr))
     waiting.daemon = True
     waiting.start()

@@ -38,13 +38,13 @@ def newest() -> Path:
         ResultsError: there is none.
     """
     headers = [path for name in HEADERS for path in RESULTS.glob(f"*/{name}")]
-    found = sorted(headers, key=lambda path: path.stat().st_mtime)
-    if not found:
+    oldest_first = sorted(headers, key=lambda path: path.stat().st_mtime)
+    if not oldest_first:
         raise ResultsError(
             f"there is no campaign in {RESULTS}/; measure one: ./inv run, or name one with "
             "--results or --out"
         )
-    return found[-1].parent
+    return oldest_first[-1].parent
 
 
 def stored(results: str | None) -> AbstractContextManager[Path]:
@@ -60,7 +60,7 @@ def writable(flag: str, folder: Path) -> Path:
     """
     made: list[Path] = []
     try:
-        made += [each for each in (folder, *folder.parents) if not each.exists()]
+        made += [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
@@ -69,9 +69,9 @@ def writable(flag: str, folder: Path) -> Path:
             f"cannot write into {folder} ({error.strerror}); name another folder with --{flag}"
         ) from None
     finally:
-        for each in made:
+        for path in made:
             with contextlib.suppress(OSError):
-                each.rmdir()
+                path.rmdir()
 
 
 def writable_file(flag: str, path: Path) -> Path:

@@ -55,16 +55,16 @@ def _job(line: str, ranks: str, mpi: str, name: str) -> int:
     check_choice("mpi", mpi, MPIS)
     if not line:
         raise ExperimentsError("what is to run? ./inv hosts job --line 'python program.py'")
-    found = lasting.named(name)
-    places = dealt(found.names, whole_number("ranks", ranks, 1) or len(found.names))
+    host_set = lasting.named(name)
+    places = dealt(host_set.names, whole_number("ranks", ranks, 1) or len(host_set.names))
     prefix = mpi_wheels.ensure(mpi, print_text)
     program = ["env", f"--chdir={Path.cwd()}", *shlex.split(line)]
-    return lasting.run(found.mpi(mpi, prefix, places, passthrough.cores(), program))
+    return lasting.run(host_set.mpi(mpi, prefix, places, passthrough.cores(), program))
 
 
 def _shell(host: str, name: str) -> int:
-    found = lasting.named(name)
-    words = found.enter(host or found.names[0], str(Path.cwd()))
+    host_set = lasting.named(name)
+    words = host_set.enter(host or host_set.names[0], str(Path.cwd()))
     return lasting.run(Process((*words, os.environ.get("SHELL", "/bin/sh"))))
 
 

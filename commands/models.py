@@ -49,7 +49,7 @@ def _model(
     between, tables = False, []
     with stages.stage("models"):
         if source.is_file():
-            found = evaluate(of_bench(str(source), stored_bench.load(source)))
+            evaluation = evaluate(of_bench(str(source), stored_bench.load(source)))
         else:
             campaign = load(source)
             between = cost_of_links.are_in(campaign)
@@ -58,17 +58,19 @@ def _model(
                     f"{source} has allreduces between hosts: their models know no memory and no "
                     "links but their own; drop --what-if and --network"
                 )
-            found = evaluate(cost_of_links.of_links(campaign) if between else of_campaign(campaign))
-            predicted = steps(campaign, found)
+            evaluation = evaluate(
+                cost_of_links.of_links(campaign) if between else of_campaign(campaign)
+            )
+            predicted = steps(campaign, evaluation)
             tables = [] if predicted.empty else [cost_models.steps(predicted)]
-        tables = [cost_models.parameters(found), cost_models.errors(found), *tables]
+        tables = [cost_models.parameters(evaluation), cost_models.errors(evaluation), *tables]
     with stages.stage("figures"):
         drawn: Sequence[Drawing | Skipped]
         if between:
-            drawn = draw.link_drawings(found, most, printed=True)
+            drawn = draw.link_drawings(evaluation, most, printed=True)
         else:
-            drawn = draw.model_drawings(found, machines, networks, most, printed=True)
+            drawn = draw.model_drawings(evaluation, machines, networks, most, printed=True)
         written = draw.write_drawings(drawn, out) + draw.write_tables(tables, out)
-    skipped = [each for each in drawn if isinstance(each, Skipped)]
-    cost_models.show(tables, found)
-    print_text(*written, *(f"no {each.name}: {each.reason}" for each in skipped))
+    skipped = [figure for figure in drawn if isinstance(figure, Skipped)]
+    cost_models.show(tables, evaluation)
+    print_text(*written, *(f"no {figure.name}: {figure.reason}" for figure in skipped))

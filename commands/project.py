@@ -28,8 +28,8 @@ def doctor(json: bool, tuning: bool, ranks: str) -> None:
         count = quantities.parse_ranks(ranks)[0] if ranks else max(2, passthrough.cores())
         print(report.tuning_table(count), end="")
         return
-    found = report.findings()
-    print(report.to_json(found) if json else report.to_table(found), end="")
+    findings = report.findings()
+    print(report.to_json(findings) if json else report.to_table(findings), end="")
 
 
 def build(base: str, mpi: str, engine: str) -> None:

@@ -102,30 +102,32 @@ def arms(asked: Launches, mpi: str) -> list[Arm]:
             for flavour in asked.mpis
             for setting in settings(flavour, flavour in asked.tuned)
         ]
-    found = []
-    for each in asked.environments:
-        if each.has_engine:
-            found += [
-                Arm(f"{each.in_names}-{profile}-{layout}", each, profile, layout)
+    block_arms = []
+    for env in asked.environments:
+        if env.has_engine:
+            block_arms += [
+                Arm(f"{env.in_names}-{profile}-{layout}", env, profile, layout)
                 for profile, layout in product(asked.profiles, asked.layouts)
             ]
-        elif each.is_container:
-            found.append(Arm(each.container or each.in_names, each, layout=LAYOUTS[0]))
+        elif env.is_container:
+            block_arms.append(Arm(env.container or env.in_names, env, layout=LAYOUTS[0]))
         else:
-            found.append(Arm(each.in_names if each.is_emulated else HOST, each))
-    found += [Arm(TWIN, each.environment) for each in found if each.name == HOST and asked.aa_pair]
+            block_arms.append(Arm(env.in_names if env.is_emulated else HOST, env))
+    block_arms += [
+        Arm(TWIN, arm.environment) for arm in block_arms if arm.name == HOST and asked.aa_pair
+    ]
     if BARE_HOST in asked.environments:
-        found += [
+        block_arms += [
             Arm(program.lower(), BARE_HOST, program=program)
             for program in asked.external
             if EXTERNAL_MPI.get(program, mpi) == mpi
         ]
         policies = asked.hbw_policies if mpi == HBW_POLICY_MPI else ()
-        found += [
+        block_arms += [
             Arm(f"{HOST}-{policy.replace('_', '-')}", BARE_HOST, hbw_policy=policy)
             for policy in policies
         ]
-    return found
+    return block_arms
 
 
 @cache
@@ -138,10 +140,10 @@ def named(name: str) -> Arm:
         environment = name.removesuffix(f"-{profile}-{layout}")
         if environment != name:
             return Arm(name, EnvironmentId.named(environment), profile, layout)
-    found = EnvironmentId.named(name)
-    if not found.is_emulated and name not in RUNTIMES:
+    env = EnvironmentId.named(name)
+    if not env.is_emulated and name not in RUNTIMES:
         return Arm(name, BARE_HOST)
-    return Arm(name, found, layout=LAYOUTS[0] if found.is_container else "")
+    return Arm(name, env, layout=LAYOUTS[0] if env.is_container else "")
 
 
 def in_container(arm: str) -> bool:
@@ -156,11 +158,11 @@ def is_reference(launch: Launch) -> bool:
 
 def arm_key(arm: str) -> tuple[int, int, int, str]:
     """Sorts arms as readers see them: the host, then by layout, engine and profile."""
-    found = named(arm)
-    real = found.environment in ENVIRONMENTS
+    parsed = named(arm)
+    real = parsed.environment in ENVIRONMENTS
     return (
-        LAYOUTS.index(found.layout) if found.layout else -1,
-        ENVIRONMENTS.index(found.environment) if real else len(ENVIRONMENTS),
-        PROFILES.index(found.profile) if found.profile else -1,
+        LAYOUTS.index(parsed.layout) if parsed.layout else -1,
+        ENVIRONMENTS.index(parsed.environment) if real else len(ENVIRONMENTS),
+        PROFILES.index(parsed.profile) if parsed.profile else -1,
         arm,
     )

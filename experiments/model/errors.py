@@ -32,9 +32,9 @@ class WrongResult(Exception):
 
 def unknown(what: str, value: object, choices: Iterable[str]) -> str:
     """The message for a name that is not among the choices; suggests one only where it is near."""
-    known = {str(each).lower(): str(each) for each in choices}
+    known = {str(choice).lower(): str(choice) for choice in choices}
     asked = str(value).strip().lower()
     near = difflib.get_close_matches(asked, known, n=1)
-    near += [each for each in known if asked and each.startswith(asked)]
+    near += [name for name in known if asked and name.startswith(asked)]
     hint = f"did you mean {known[near[0]]!r}? " if near else ""
     return f"unknown {what} {value!r}; {hint}Known: {', '.join(known.values())}"

@@ -104,17 +104,17 @@ def _largest(limits: object, info: ValidationInfo) -> object:
     transports, sizes = info.data.get("transports"), info.data.get("sizes")
     if is_stored(info) or not isinstance(limits, Mapping) or transports is None or not sizes:
         return limits
-    found = {}
+    in_bytes = {}
     for transport, limit in limits.items():
         if transport not in transports:
             raise ValueError(f"{unknown('transport', transport, transports)} [largest]")
-        found[transport] = parse_size(limit) if isinstance(limit, str) else limit
-        if type(found[transport]) is not int or found[transport] < min(sizes):
+        in_bytes[transport] = parse_size(limit) if isinstance(limit, str) else limit
+        if type(in_bytes[transport]) is not int or in_bytes[transport] < min(sizes):
             raise ValueError(
                 f"largest {limit!r} leaves {transport} none of the sizes in [factors]; "
                 "write bytes, or leave the transport out"
             )
-    return found
+    return in_bytes
 
 
 def _environment(name: object, info: ValidationInfo) -> object:
@@ -279,11 +279,11 @@ class Launches:
             self.profiles, {environment.runtime for environment in self.environments}
         ):
             raise ValueError(refusal)
-        if any(each.is_emulated for each in self.environments):
+        if any(environment.is_emulated for environment in self.environments):
             self._check_emulated(names)
-        elif any(each.on_cluster for each in self.environments):
+        elif any(environment.on_cluster for environment in self.environments):
             self._check_on_cluster(names)
-        elif any(each.on_hosts for each in self.environments):
+        elif any(environment.on_hosts for environment in self.environments):
             self._check_on_hosts(names)
         elif self.nodes > 1:
             raise ValueError(
@@ -305,7 +305,7 @@ class Launches:
 
     def _check_on_cluster(self, names: str) -> None:
         """Refuse what an allocation cannot run, or what nothing could be compared with."""
-        here = [str(each) for each in self.environments if not each.on_cluster]
+        here = [str(environment) for environment in self.environments if not environment.on_cluster]
         if here:
             raise ValueError(
                 f"an allocation has other nodes than this machine, and the campaign has {names}: "
@@ -319,7 +319,7 @@ class Launches:
 
     def _check_on_hosts(self, names: str) -> None:
         """Refuse what one set of emulated hosts cannot run."""
-        sets = {(each.hosts, each.rate) for each in self.environments}
+        sets = {(environment.hosts, environment.rate) for environment in self.environments}
         if len(sets) > 1:
             raise ValueError(
                 f"a campaign on emulated hosts has one set of them, and {names} were asked for: "
@@ -333,7 +333,7 @@ class Launches:
                 f"{most} ranks leave some of {hosts} hosts empty in every launch: ask for {hosts} "
                 "or more with --ranks"
             )
-        contained = [str(each) for each in self.environments if each.container]
+        contained = [str(environment) for environment in self.environments if environment.container]
         if contained and (uneven := self._uneven(hosts)):
             raise ValueError(
                 f"each of {hosts} hosts has as many ranks in a container, and the campaign asks "
@@ -343,13 +343,13 @@ class Launches:
 
     def _check_emulated(self, names: str) -> None:
         """Refuse what no guest can run, or what nothing could be compared with."""
-        real = [str(each) for each in self.environments if not each.machine]
+        real = [str(environment) for environment in self.environments if not environment.machine]
         if real:
             raise ValueError(
                 f"an emulated machine's times mean nothing beside real ones, and the campaign has "
                 f"{names}: leave out {', '.join(real)}"
             )
-        machines = tuple(dict.fromkeys(each.machine for each in self.environments))
+        machines = tuple(dict.fromkeys(environment.machine for environment in self.environments))
         for what, several, given in (
             ("emulated machine", "machines", machines),
             ("MPI, the one that its disk holds", "MPIs", self.mpis),
@@ -364,7 +364,7 @@ class Launches:
                 f"{', '.join(self.external)} in [launches] runs on the host, and the campaign has "
                 f"{names}: leave out {', '.join(self.external)}"
             )
-        docker = [each for each in self.environments if each.kind == VM_DOCKER]
+        docker = [environment for environment in self.environments if environment.kind == VM_DOCKER]
         layouts = [name for name in self.layouts if name != LAYOUTS[0]]
         if docker and layouts:
             raise ValueError(
@@ -442,8 +442,10 @@ class Experiment:
         """Refuse what cannot be measured together with workloads."""
         factors, launches = self.factors, self.launches
         family = WORKLOADS[asked[0]].family
-        relatives = tuple(name for name, each in WORKLOADS.items() if each.family == family)
-        contenders = dict.fromkeys(name for each in asked for name in WORKLOADS[each].contenders)
+        relatives = tuple(name for name, workload in WORKLOADS.items() if workload.family == family)
+        contenders = dict.fromkeys(
+            name for workload in asked for name in WORKLOADS[workload].contenders
+        )
         for key, given, possible in (
             ("operations", factors.operations, relatives),
             ("transports", factors.transports, tuple(contenders)),
@@ -455,7 +457,7 @@ class Experiment:
             ("arms", (launches.arms,), ARMS[:1]),
             ("cache", (self.measurement.cache,), ("warm",)),
         ):
-            if other := [each for each in given if each not in possible]:
+            if other := [choice for choice in given if choice not in possible]:
                 raise ValueError(
                     f"{key} {', '.join(other)} cannot be measured together with "
                     f"{', '.join(asked)}: ask for {', '.join(possible) or 'none'}, or measure them "
@@ -525,6 +527,6 @@ def _plain(made: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]
         if isinstance(kept.get(key), dict):
             kept[key] = _plain(kept[key], tables)
     if fields := kept.get("properties"):
-        kept["properties"] = {name: _plain(each, tables) for name, each in fields.items()}
+        kept["properties"] = {name: _plain(subschema, tables) for name, subschema in fields.items()}
         kept["required"] = sorted(fields.keys() - ADDED)
     return kept

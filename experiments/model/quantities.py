@@ -81,7 +81,7 @@ def parse_names(what: str, given: Iterable[str], names: Mapping[str, str]) -> tu
         what: the flag or the key, as messages name it.
         names: {meaning: the name that messages show}; either is understood.
     """
-    known = {each.lower(): name for name, shown in names.items() for each in (name, shown)}
+    known = {spelling.lower(): name for name, shown in names.items() for spelling in (name, shown)}
     meanings = []
     for name in given:
         if name.strip().lower() not in known:
@@ -110,7 +110,7 @@ def parse_rate(text: str) -> float:
 
 def rate_text(bits: float) -> str:
     """A rate of so many bits per second, as parse_rate() reads it."""
-    unit = [each for each, size in RATE_UNITS.items() if size <= bits][-1]
+    unit = [name for name, size in RATE_UNITS.items() if size <= bits][-1]
     return f"{bits / RATE_UNITS[unit]:g}{unit}"
 
 

@@ -73,7 +73,7 @@ def _nested(value: Any, most: int) -> bool:
     if not isinstance(value, dict | list):
         return False
     inner = value.values() if isinstance(value, dict) else value
-    return most == 0 or any(_nested(each, most - 1) for each in inner)
+    return most == 0 or any(_nested(child, most - 1) for child in inner)
 
 
 def read(form: type[Table], values: object, source: str, stored: bool = False) -> Table:
@@ -212,24 +212,24 @@ class _Where(NamedTuple):
 def _message(form: type, values: object, source: str, error: ValidationError) -> str:
     """What to say of the first mistake; a mistyped key explains others, and comes first."""
     every = error.errors()
-    first = next((each for each in every if each["type"] in UNKNOWN_KEY), every[0])
+    first = next((mistake for mistake in every if mistake["type"] in UNKNOWN_KEY), every[0])
     raised = first.get("ctx", {}).get("error")
     own = isinstance(raised, ValueError)
-    found = _where(form, first["loc"], whole_table=own)
-    place = ", ".join(filter(None, (source, found.table)))
+    where = _where(form, first["loc"], whole_table=own)
+    place = ", ".join(filter(None, (source, where.table)))
     if own:
         return f"{place}: {raised}"
     if first["type"] in UNKNOWN_KEY:
-        return f"{place}: {unknown('key', found.key, _fields(found.form))}"
-    if not found.key:
+        return f"{place}: {unknown('key', where.key, _fields(where.form))}"
+    if not where.key:
         return f"{place} must hold a table; found {first['input']!r}"
-    field = _fields(found.form)[found.key]
+    field = _fields(where.form)[where.key]
     if first["type"] == "missing":
-        return f"{place}: {found.key} is missing; give it as {_described(found.key, field)}"
+        return f"{place}: {where.key} is missing; give it as {_described(where.key, field)}"
     if first["type"] in ("model_type", "dataclass_type"):
-        return f"{place}: {found.key} must be a table, [{found.key}]; found {first['input']!r}"
-    given = _at(values, found.path)
-    return f"{place}: {found.key} {given!r} must be {_described(found.key, field)}"
+        return f"{place}: {where.key} must be a table, [{where.key}]; found {first['input']!r}"
+    given = _at(values, where.path)
+    return f"{place}: {where.key} {given!r} must be {_described(where.key, field)}"
 
 
 def _fields(form: type) -> Mapping[str, FieldInfo]:

@@ -217,7 +217,9 @@ WORKLOADS = {
 }
 """By name."""
 
-CONTENDERS = tuple(dict.fromkeys(name for each in WORKLOADS.values() for name in each.contenders))
+CONTENDERS = tuple(
+    dict.fromkeys(name for workload in WORKLOADS.values() for name in workload.contenders)
+)
 """The contenders of all workloads."""
 
 NEEDING_TORCH = {

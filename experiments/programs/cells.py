@@ -61,7 +61,7 @@ class Cells:
     ) -> None:
         self._comm, self._launch, self._progress, self._links = comm, launch, progress, links
         self._pools, self._entrants = pools, entrants
-        self._plan = [(n, cell) for n, each in enumerate(launch.contests) for cell in each]
+        self._plan = [(n, cell) for n, cells in enumerate(launch.contests) for cell in cells]
         self._left = Counter(cell.memory for _, cell in self._plan)
         self._itemsize = np.dtype(launch.dtype).itemsize
         self._cost = timing.clock_cost()
@@ -163,15 +163,15 @@ class Cells:
             return False
         return True
 
-    def _keep(self, number: int, found: Mapping[str, Any]) -> None:
+    def _keep(self, number: int, record: Mapping[str, Any]) -> None:
         """Store the cell; after the last one of a kind, free its buffers for other arms."""
         _, cell = self._plan[number]
-        self._found[number] = asdict(cell) | dict(found)
+        self._found[number] = asdict(cell) | dict(record)
         self._left[cell.memory] -= 1
         if not self._left[cell.memory]:
             self._pools.close()
 
 
-def barriers(found: Iterable[Mapping[str, Any]]) -> str:
+def barriers(records: Iterable[Mapping[str, Any]]) -> str:
     """The names of the barriers that cells began with."""
-    return "; ".join(sorted({cell["barrier"] for cell in found if "barrier" in cell}))
+    return "; ".join(sorted({cell["barrier"] for cell in records if "barrier" in cell}))

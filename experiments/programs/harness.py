@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
     cells = Cells(comm, launch, pools, entrants, progress, wires)
     own = measure(comm, launch, cells.carry_out, folder, partial(cgroup.counters, cpu))
     ranks = comm.gather(own | {"cpu": cpu, "pools": pools.described})
-    hosts = {"hosts": found} if (found := wires.described()) else {}
+    hosts = {"hosts": host_records} if (host_records := wires.described()) else {}
     environment = surroundings(comm, paths)
     if comm.rank == 0:
         environment |= {"measurement": {"barrier": barriers(cells.found)}, **hosts}
@@ -55,7 +55,7 @@ def main(folder: Path) -> None:
     entrants.close()
 
 
-def check_size(launch: Launch, found: int) -> None:
+def check_size(launch: Launch, size: int) -> None:
     """Refuse a job of another number of ranks than its launch asks for.
 
     Where launcher and MPI do not understand each other, every rank is alone in a job of its own,
@@ -64,16 +64,16 @@ def check_size(launch: Launch, found: int) -> None:
     Raises:
         SystemExit: with what to do about it.
     """
-    if launch.ranks == found:
+    if launch.ranks == size:
         return
     advice = "start as many"
-    if found == 1:
+    if size == 1:
         advice = (
             f"ranks that do not find each other were started through a PMI that {launch.mpi} does "
             "not have: choose another one (srun --mpi, or [SITE.pmi] of sites.toml)"
         )
     raise SystemExit(
-        f"launch {launch.name} asks for {launch.ranks} ranks; found {found} in COMM_WORLD: {advice}"
+        f"launch {launch.name} asks for {launch.ranks} ranks; found {size} in COMM_WORLD: {advice}"
     )
 
 
@@ -87,7 +87,7 @@ def surroundings(comm: MPI.Intracomm, paths: dict[str, object]) -> dict[str, Any
     if every is None:
         return {}
     summaries = {
-        tried: "; ".join(sorted({str(each[tried]) for each in every})) for tried in datapath.TRIED
+        tried: "; ".join(sorted({str(probe[tried]) for probe in every})) for tried in datapath.TRIED
     }
     return software_and_machine() | {"datapath": every[0] | summaries | {"told": reported}}
 

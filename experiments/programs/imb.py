@@ -153,8 +153,8 @@ class Row:
 
 def version(text: str) -> str:
     """What the program calls itself: "Intel(R) MPI Benchmarks 2021.11, MPI-1 part"."""
-    found = re.search(r"^#\s*(Intel\(R\) MPI Benchmarks.*\S)", text, re.MULTILINE)
-    return found[1] if found else "not found"
+    match = re.search(r"^#\s*(Intel\(R\) MPI Benchmarks.*\S)", text, re.MULTILINE)
+    return match[1] if match else "not found"
 
 
 def parse(text: str, operation: str, ranks: int) -> list[Row]:
@@ -179,7 +179,7 @@ def parse(text: str, operation: str, ranks: int) -> list[Row]:
             break
         try:
             size, repetitions, least, greatest, mean = words[:5]
-            times = (float(each) * 1e-6 for each in (least, greatest, mean))
+            times = (float(word) * 1e-6 for word in (least, greatest, mean))
             rows.append(Row(int(size), int(repetitions), *times))
         except ValueError:
             raise ImbFailed(
@@ -206,19 +206,19 @@ def cells(
             f"IMB-MPI1 measured {len(rows)} rows of {operation} where {len(expected)} were asked "
             f"for, sizes {sorted(set(sizes))}; found {sorted({row.bytes for row in rows})}"
         )
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     held = {}
-    each = WARM_ROWS + ROWS
+    per_size = WARM_ROWS + ROWS
     for number, size in enumerate(sizes):
-        own = rows[number * each : (number + 1) * each]
+        own = rows[number * per_size : (number + 1) * per_size]
         key = f"c{first + number:05d}"
         held[key] = np.array([[row.least, row.mean, row.greatest] for row in own])
-        found.append(
+        records.append(
             cell(operation, size)
             | {"samples": key, "warmup": WARM_ROWS, "group": 1, "emulated": False}
             | {"averaged": own[0].repetitions, "columns": list(COLUMNS)}
         )
-    return found, held
+    return records, held
 
 
 def cell(operation: str, size: int) -> dict[str, Any]:

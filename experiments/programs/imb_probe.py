@@ -29,8 +29,8 @@ def main(folder: Path) -> None:
     ranks = comm.gather({"rank": comm.rank, "cpu": cpu, "pools": []})
     environment = surroundings(comm, paths)
     if comm.rank == 0:
-        found = {"environment": environment, "ranks": ranks}
-        (folder / "probe.json").write_text(json.dumps(found), encoding="utf-8")
+        probed = {"environment": environment, "ranks": ranks}
+        (folder / "probe.json").write_text(json.dumps(probed), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ def main(folder: Path, cores: int) -> None:
         called = imb.version(text)
         commands.append(" ".join([imb.PROGRAM, *words]))
     external = {"version": called, "commands": commands, "differences": list(imb.DIFFERENCES)}
-    found = {**probed, "cells": cells, "external": external}
-    write_result(folder, launch.to_dict(), began, samples, **found)
+    parts = {**probed, "cells": cells, "external": external}
+    write_result(folder, launch.to_dict(), began, samples, **parts)
 
 
 def _pinned(cpus: Sequence[int], words: Sequence[str]) -> list[str]:

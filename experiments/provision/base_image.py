@@ -53,7 +53,8 @@ def expected(choice: str) -> distro_releases.Suite | None:
         plan = bootstrap.recipe(wanted)
         return plan.suite if plan else None
     return next(
-        (each for each in distro_releases.SUITES if choice in (each.image, each.bootstrapped)), None
+        (suite for suite in distro_releases.SUITES if choice in (suite.image, suite.bootstrapped)),
+        None,
     )
 
 
@@ -103,7 +104,11 @@ def digest_of(reference: str, digests: Iterable[str]) -> str:
     if "@" in reference:
         return reference
     repository = re.sub(r":[^:/]*$", "", reference)
-    same = (each for each in digests if f"/{each}".partition("@")[0].endswith(f"/{repository}"))
+    same = (
+        repo_digest
+        for repo_digest in digests
+        if f"/{repo_digest}".partition("@")[0].endswith(f"/{repository}")
+    )
     return min(same, key=len, default="")
 
 

@@ -71,10 +71,10 @@ def build(
 def labelled(client: docker.DockerClient, name: str, label: str, value: str) -> str | None:
     """The id of the image of that name, where its label has this value."""
     try:
-        found = client.images.get(name)
+        image = client.images.get(name)
     except ImageNotFound:
         return None
-    return str(found.id) if found.labels.get(label) == value else None
+    return str(image.id) if image.labels.get(label) == value else None
 
 
 def pack(files: Iterable[tuple[str, Path]], archive: IO[bytes]) -> None:

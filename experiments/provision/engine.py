@@ -106,9 +106,9 @@ def parts(client: docker.DockerClient) -> dict[str, str]:
         answer, rootless = client.version(), client.info().get("Rootless")
     except FAILURES:
         return {}
-    found = {part["Name"]: str(part["Version"]) for part in answer.get("Components", [])}
-    found["kernel"] = str(answer.get("KernelVersion", "not known"))
-    return found | ({"rootless": "yes"} if rootless else {})
+    versions = {part["Name"]: str(part["Version"]) for part in answer.get("Components", [])}
+    versions["kernel"] = str(answer.get("KernelVersion", "not known"))
+    return versions | ({"rootless": "yes"} if rootless else {})
 
 
 def hindrance() -> EngineMissing | None:

@@ -90,19 +90,19 @@ def ensure(
     dockerfile = DOCKERFILE.read_bytes()
     programs = suite()
     inputs = inputs_hash(dockerfile, foundation, wheels, programs, more)
-    found = building.labelled(client, name, INPUTS_LABEL, inputs)
-    rebuilt = found is None
-    if found is None:
+    image_id = building.labelled(client, name, INPUTS_LABEL, inputs)
+    rebuilt = image_id is None
+    if image_id is None:
         progress(f"image: building {name} on {foundation.reference}")
         options = build_options(name, mpi, foundation, wheels, inputs, revision(), torch)
         files = context(DOCKERFILE, wheels.files, programs, more.files)
         built = building.build(client, options, files, LOG)
         remove_superseded(client, mpi)
-        found = str(client.images.get(built).id)
+        image_id = str(client.images.get(built).id)
     progress(f"image: {name} {'built' if rebuilt else 'is up to date'}")
     return Image(
         name,
-        found,
+        image_id,
         foundation.reference,
         foundation.python,
         mpi,
@@ -156,10 +156,10 @@ def build_options(
 
 def suite(root: Path = ROOT) -> list[tuple[str, Path]]:
     """Programs of ranks and the mark of a checkout, each with its name in the build context."""
-    found = [root / "pyproject.toml", *sorted((root / "experiments").rglob("*"))]
+    paths = [root / "pyproject.toml", *sorted((root / "experiments").rglob("*"))]
     return [
         (f"suite/{path.relative_to(root)}", path)
-        for path in found
+        for path in paths
         if path.is_file() and path.parent.name != "__pycache__"
     ]
 

@@ -109,8 +109,8 @@ def add_torch(flavour: str, say: Callable[[str], None], root: Path = ROOT) -> No
 def distributions(prefix: Path) -> dict[str, str]:
     """{distribution: version} in a Python environment."""
     folders = [str(folder) for folder in prefix.glob("lib/python3*/site-packages")]
-    found = ((each.metadata["Name"], each.version) for each in metadata.distributions(path=folders))
-    return dict(sorted(found, key=lambda each: each[0].lower()))
+    pairs = ((dist.metadata["Name"], dist.version) for dist in metadata.distributions(path=folders))
+    return dict(sorted(pairs, key=lambda pair: pair[0].lower()))
 
 
 def pip_command(python: Path, root: Path, verb: str, *words: str) -> list[str]:

@@ -94,4 +94,6 @@ def devices(paths: Iterable[Path]) -> tuple[str, ...]:
 def groups(paths: Iterable[str], own: int) -> tuple[int, ...]:
     """Groups beside one's own that may read and write these files."""
     states = [Path(path).stat() for path in paths]
-    return tuple(sorted({each.st_gid for each in states if each.st_mode & 0o060 == 0o060} - {own}))
+    return tuple(
+        sorted({state.st_gid for state in states if state.st_mode & 0o060 == 0o060} - {own})
+    )

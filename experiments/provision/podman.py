@@ -158,7 +158,7 @@ def configuration(files: int, processes: int, capabilities: int) -> str | None:
 def variables(folder: Path) -> dict[str, str]:
     """The variables that Podman needs beside this process's; its settings are in the folder."""
     files, processes = (
-        resource.getrlimit(each)[1] for each in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
+        resource.getrlimit(limit)[1] for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
     )
     numbers = int(PID_MAX.read_text(encoding="ascii"))  # Podman lowers its own limit to it
     processes = min(processes, numbers) if processes >= 0 else numbers
@@ -193,15 +193,15 @@ def ensure_image(
     if source is None:
         return image.ensure(client, base, mpi, progress)
     with contextlib.closing(source):
-        found = image.ensure(source, base, mpi, progress)
-        bring(source, client, found, progress)
-    return found
+        original = image.ensure(source, base, mpi, progress)
+        bring(source, client, original, progress)
+    return original
 
 
 def bring(
     source: docker.DockerClient,
     target: docker.DockerClient,
-    found: Image,
+    original: Image,
     progress: Callable[[str], None],
 ) -> None:
     """Copy an image from Docker to Podman, unless Podman has it. It keeps its id.
@@ -209,12 +209,12 @@ def bring(
     Raises:
         EngineMissing: one of them fails.
     """
-    lack = f"the image {found.tag} could not be brought from Docker to Podman"
+    lack = f"the image {original.tag} could not be brought from Docker to Podman"
     with engine.required(lack, "see what both have room for: df -h"):
         with contextlib.suppress(ImageNotFound):
-            target.images.get(found.id)
+            target.images.get(original.id)
             return
-        progress(f"image: bringing {found.tag} from Docker to Podman")
-        archive: Any = source.images.get(found.id).save(named=found.tag)  # a stream of bytes
+        progress(f"image: bringing {original.tag} from Docker to Podman")
+        archive: Any = source.images.get(original.id).save(named=original.tag)  # a stream of bytes
         target.images.load(archive)
-        image.remove_superseded(target, found.mpi)
+        image.remove_superseded(target, original.mpi)

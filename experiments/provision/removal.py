@@ -82,7 +82,7 @@ def remove_abandoned(client: docker.DockerClient) -> list[str]:
     """
     with engine.required(*_left(MAKER, "the engine failed")):
         every = _containers(client, MAKER)
-        return [_end(each) for each in every if scratch.is_gone(each.labels[MAKER])]
+        return [_end(container) for container in every if scratch.is_gone(container.labels[MAKER])]
 
 
 def _left(label: str, reason: str) -> tuple[str, str]:
@@ -94,10 +94,10 @@ def _left(label: str, reason: str) -> tuple[str, str]:
 
 
 def _containers(client: docker.DockerClient, label: str) -> list[Any]:
-    found: list[Any] = client.containers.list(
+    containers: list[Any] = client.containers.list(
         all=True, filters={"label": label}, ignore_removed=True
     )
-    return found
+    return containers
 
 
 def _end(container: Any) -> str:

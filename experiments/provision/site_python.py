@@ -48,23 +48,29 @@ def ready(folder: Path, experiment: Experiment, say: Callable[[str], None]) -> S
             containers would hold another MPI, mpi4py or NumPy.
     """
     asked = experiment.launches
-    elsewhere = [each for each in asked.environments if each.is_emulated or each.on_hosts]
+    elsewhere = [
+        environment
+        for environment in asked.environments
+        if environment.is_emulated or environment.on_hosts
+    ]
     if elsewhere:
         raise ExperimentsError(
             f"--python is for arms on this machine or on nodes, and the campaign runs on "
             f"{elsewhere[0]}: leave it out"
         )
-    found = ask(folder)
-    if asked.mpis != (found.flavour,):
+    site_python = ask(folder)
+    if asked.mpis != (site_python.flavour,):
         raise ExperimentsError(
-            f"{folder} holds {found.versions['mpi']} and the campaign asks for "
-            f"{', '.join(asked.mpis)}: pass --mpi {found.flavour}"
+            f"{folder} holds {site_python.versions['mpi']} and the campaign asks for "
+            f"{', '.join(asked.mpis)}: pass --mpi {site_python.flavour}"
         )
-    containers = [str(each) for each in asked.environments if each.is_container]
+    containers = [
+        str(environment) for environment in asked.environments if environment.is_container
+    ]
     if containers:
-        ours = ask(mpi_wheels.ensure(found.flavour, say))  # from the wheels that an image has
-        _refuse_others(folder, found, ours, containers)
-    return found
+        ours = ask(mpi_wheels.ensure(site_python.flavour, say))  # from the wheels that an image has
+        _refuse_others(folder, site_python, ours, containers)
+    return site_python
 
 
 def ask(folder: Path) -> SitePython:
@@ -107,11 +113,13 @@ def mpiexec(folder: Path) -> Path:
     return own if own.exists() else Path(executables.find(own.name) or own)
 
 
-def _refuse_others(folder: Path, found: SitePython, ours: SitePython, names: list[str]) -> None:
+def _refuse_others(
+    folder: Path, site_python: SitePython, ours: SitePython, names: list[str]
+) -> None:
     differing = [
-        f"{name} {found.versions[name]} there, {ours.versions[name]} in {', '.join(names)}"
+        f"{name} {site_python.versions[name]} there, {ours.versions[name]} in {', '.join(names)}"
         for name in SHARED
-        if found.versions[name] != ours.versions[name]
+        if site_python.versions[name] != ours.versions[name]
     ]
     if differing:
         raise ExperimentsError(

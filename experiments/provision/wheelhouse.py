@@ -86,8 +86,8 @@ def ensure(
             (wheels / LIST).write_text(listed(wheels.glob("*.whl")), encoding="ascii")
             scratch.settle(wheels, folder)
             scratch.remove_superseded(folder, scratch_folder)
-    found = tuple(sorted(folder.glob("*.whl")))
-    return Wheelhouse(folder, found, digest(b"", ((wheel.name, wheel) for wheel in found)))
+    paths = tuple(sorted(folder.glob("*.whl")))
+    return Wheelhouse(folder, paths, digest(b"", ((wheel.name, wheel) for wheel in paths)))
 
 
 def listed(wheels: Iterable[Path]) -> str:

@@ -53,10 +53,10 @@ def target(folder: Path, asked: Path | None) -> Path:
             f"the folder's name {name!r} would be the archive's, which takes letters, digits and "
             f"._+- only: rename it, as to {re.sub('[^A-Za-z0-9._+-]', '-', name).lstrip('.-')!r}"
         )
-    found = asked or Path(f"{name}{SUFFIX}")
-    if not found.name.endswith(SUFFIX):
-        raise ResultsError(f"--out {found} must end in {SUFFIX}, which is what an archive is")
-    return found
+    path = asked or Path(f"{name}{SUFFIX}")
+    if not path.name.endswith(SUFFIX):
+        raise ResultsError(f"--out {path} must end in {SUFFIX}, which is what an archive is")
+    return path
 
 
 def revision_fault(revision: str, in_history: Callable[[str], bool]) -> str:

@@ -40,16 +40,16 @@ def check(path: Path, values: Mapping[str, Any]) -> None:
     Raises:
         OtherFormat: it is newer, or older than OLDEST, or names no version.
     """
-    found = values.get("format")
-    if type(found) is not int:
+    version = values.get("format")
+    if type(version) is not int:
         raise OtherFormat(f"{path} names no format, so it is no file of a campaign: name another")
-    if found > FORMAT:
+    if version > FORMAT:
         raise OtherFormat(
-            f"{path} is of format {found}, and this version of hbmcomm reads formats up to "
+            f"{path} is of format {version}, and this version of hbmcomm reads formats up to "
             f"{FORMAT}: take a newer one"
         )
-    if found < OLDEST:
+    if version < OLDEST:
         raise OtherFormat(
-            f"{path} is of format {found}, and this version of hbmcomm reads formats from "
+            f"{path} is of format {version}, and this version of hbmcomm reads formats from "
             f"{OLDEST}: take the version that wrote it, or measure again"
         )

@@ -79,8 +79,8 @@ def before(header: Mapping[str, Any], results: Path) -> dict[str, list[str]]:
 
 def of_nodes(launches: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     """{HOST1: name} and so on of the nodes that launches ran on, but for emulated hosts."""
-    hosts = (each for launch in launches for each in _hosts(launch))
-    nodes = sorted({str(each["name"]) for each in hosts})
+    hosts = (host for launch in launches for host in _hosts(launch))
+    nodes = sorted({str(host["name"]) for host in hosts})
     real = [name for name in nodes if not _EMULATED_HOST.fullmatch(name)]
     return {f"HOST{number}": [name] for number, name in enumerate(real, 1)}
 
@@ -106,7 +106,7 @@ class Replacing:
     def _replacer(self, pattern: str) -> Callable[[str], str]:
         if not pattern:
             return str
-        return lambda text: re.sub(pattern, lambda found: self._words[found[0]], text)
+        return lambda text: re.sub(pattern, lambda match: self._words[match[0]], text)
 
     def content(self, name: str, content: bytes) -> bytes:
         """What a file of a results folder holds, with words; samples stay as they are."""
@@ -128,16 +128,16 @@ class Replacing:
         """A value of stored JSON; in PROTECTED parts of it only folders are replaced."""
         if isinstance(value, dict):
             return {
-                self._folders(name): self.json(each, name, protected or name in PROTECTED)
-                for name, each in value.items()
+                self._folders(name): self.json(child, name, protected or name in PROTECTED)
+                for name, child in value.items()
             }
         if isinstance(value, list):
-            return [self.json(each, key, protected) for each in value]
+            return [self.json(child, key, protected) for child in value]
         if not isinstance(value, str):
             return value
         text = (self._folders if protected else self._all)(value)
         return _OTHER_FOLDER.sub(_last_part, text) if key in COMMANDS else text
 
 
-def _last_part(found: re.Match[str]) -> str:
-    return f"FOLDER/{found[0].rstrip('/').rpartition('/')[2]}"
+def _last_part(match: re.Match[str]) -> str:
+    return f"FOLDER/{match[0].rstrip('/').rpartition('/')[2]}"

@@ -15,7 +15,7 @@ COLUMN = "emulated_machine"
 
 def machines(column: Iterable[Any]) -> list[str]:
     """The emulated machines among the values of COLUMN; an empty place is none."""
-    return sorted({each for each in column if isinstance(each, str)} - {NOT_EMULATED})
+    return sorted({name for name in column if isinstance(name, str)} - {NOT_EMULATED})
 
 
 def meaning(column: Iterable[Any]) -> str:

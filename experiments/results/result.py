@@ -186,8 +186,8 @@ class Result:
             "facts": {**values["environment"], "recorded": values["environment"]},
             "cells": cells,
         }
-        found: Result = from_plain(Result, {**values, **made})
-        return found
+        result: Result = from_plain(Result, {**values, **made})
+        return result
 
     @property
     def name(self) -> str:

@@ -119,13 +119,13 @@ def _unprintable(value: Any, field: str, depth: int = 0) -> Iterator[str]:
     if depth > DEEPEST:
         yield f"{field[:80]} ... holds more than {DEEPEST} lists within each other"
     elif isinstance(value, dict):
-        for key, each in value.items():
+        for key, child in value.items():
             if not key.isprintable():
                 yield f"{field or 'it'} holds the name {_short(key)}, which is no line of text"
-            yield from _unprintable(each, f"{field}.{key}".lstrip("."), depth + 1)
+            yield from _unprintable(child, f"{field}.{key}".lstrip("."), depth + 1)
     elif isinstance(value, list):
-        for number, each in enumerate(value):
-            yield from _unprintable(each, f"{field}[{number}]", depth + 1)
+        for number, child in enumerate(value):
+            yield from _unprintable(child, f"{field}[{number}]", depth + 1)
     elif isinstance(value, str):
         if not value.translate({ord("\n"): None, ord("\t"): None}).isprintable():
             yield f"{field} holds {_short(value)}, with characters that cannot be printed"
@@ -141,12 +141,12 @@ def _unfit(value: Any, schema: Mapping[str, Any], field: str) -> Iterator[str]:
         known, other = schema.get("properties", {}), schema.get("additionalProperties")
         for key in _lacking(value, schema):
             yield f"{field or 'it'} lacks {key}"
-        for key, each in value.items():
+        for key, child in value.items():
             if inner := known.get(key, other):
-                yield from _unfit(each, inner, f"{field}.{key}".lstrip("."))
+                yield from _unfit(child, inner, f"{field}.{key}".lstrip("."))
     elif isinstance(value, list):
-        for number, each in enumerate(value):
-            yield from _unfit(each, schema["items"], f"{field}[{number}]")
+        for number, child in enumerate(value):
+            yield from _unfit(child, schema["items"], f"{field}[{number}]")
 
 
 def _lacking(value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
@@ -154,7 +154,7 @@ def _lacking(value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
     wanted = [*schema.get("required", ())]
     for field, others in schema.get("dependentRequired", {}).items():
         wanted += others if field in value else []
-    choices = [each["required"] for each in schema.get("anyOf", ())]
+    choices = [subschema["required"] for subschema in schema.get("anyOf", ())]
     if not any(value.keys() >= set(choice) for choice in choices):
         wanted += [key for choice in choices[-1:] for key in choice]
     return [key for key in wanted if key not in value]
@@ -214,22 +214,22 @@ def arrays(content: bytes) -> dict[str, NDArray[Any]]:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as held:
-            if sum(each.file_size for each in held.infolist()) > len(content):
+            if sum(member.file_size for member in held.infolist()) > len(content):
                 raise Unfit("it is packed, which no campaign's samples are")
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            found = {key: stored[key] for key in stored.files}
+            samples = {key: stored[key] for key in stored.files}
     except Unfit:
         raise
     except Exception as error:  # whatever NumPy's parsers of headers and zipfile end with
         raise Unfit(str(error)[:200] or type(error).__name__) from error
-    for key, array in found.items():
+    for key, array in samples.items():
         if not isinstance(array, np.ndarray) or array.dtype not in (np.float64, np.float32):
             raise Unfit(f"array {_short(key)} holds no floating-point numbers")
         if array.ndim != 2 or not array.size:
             raise Unfit(f"array {_short(key)} of shape {array.shape} holds no rows and columns")
         if not ((array >= 0) & (array <= LONGEST)).all():  # false of NaN
             raise Unfit(f"array {_short(key)} holds no times: NaN, negative ones or huge ones")
-    return found
+    return samples
 
 
 def check_samples(launch: Result, samples: Mapping[str, NDArray[Any]]) -> None:

@@ -100,14 +100,14 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path, source:
     return digest.hexdigest()
 
 
-def _checked(source: Path, place: Path, found: dict[str, str]) -> Path:
+def _checked(source: Path, place: Path, sums: dict[str, str]) -> Path:
     """The one folder at the top, where its files are those of its SHA256SUMS."""
-    tops = {name.split("/")[0] for name in found}
+    tops = {name.split("/")[0] for name in sums}
     if len(tops) != 1:
         raise ResultsError(f"{source} holds {len(tops)} folders; an archive holds one campaign")
     top = tops.pop()
     listed = {}
-    if found.pop(f"{top}/{SUMS}", ""):
+    if sums.pop(f"{top}/{SUMS}", ""):
         text = (place / top / SUMS).read_text(encoding="utf-8", errors="replace")
         for line in text.splitlines():
             digest, _, name = line.partition("  ")
@@ -116,12 +116,12 @@ def _checked(source: Path, place: Path, found: dict[str, str]) -> Path:
                     f"{source}: its {SUMS} holds {ascii(line)[:80]}, which lists no campaign's file"
                 )
             listed[f"{top}/{name}"] = digest
-    for name in sorted({*found, *listed}):
+    for name in sorted({*sums, *listed}):
         if name not in listed:
             raise ResultsError(f"{source} holds {name}, which its {SUMS} does not list")
-        if name not in found:
+        if name not in sums:
             raise ResultsError(f"{source} lacks {name}, which its {SUMS} lists; get it again")
-        if found[name] != listed[name]:
+        if sums[name] != listed[name]:
             raise ResultsError(
                 f"{source}: {name} is not what its {SUMS} says, so that the archive was changed; "
                 "get it again"
@@ -135,7 +135,7 @@ def _refuse_packed(source: Path, samples: Path) -> None:
     """Samples are stored as they are: what is packed once more may unpack without end."""
     try:
         with zipfile.ZipFile(samples) as held:
-            whole = sum(each.file_size for each in held.infolist()) <= samples.stat().st_size
+            whole = sum(member.file_size for member in held.infolist()) <= samples.stat().st_size
     except (zipfile.BadZipFile, NotImplementedError):
         return  # its reader reports what is wrong
     except ValueError as error:
@@ -153,19 +153,19 @@ class _Unpacked:
 
     def read(self, size: int) -> bytes:
         """At most `size` bytes; none at the end."""
-        found = b""
-        while not found and not self._xz.eof:
+        unpacked = b""
+        while not unpacked and not self._xz.eof:
             more = self._packed.read(CHUNK) if self._xz.needs_input else b""
             if self._xz.needs_input and not more:
                 raise EOFError("it is cut short")
-            found = self._xz.decompress(more, size)
-        self._left -= len(found)
+            unpacked = self._xz.decompress(more, size)
+        self._left -= len(unpacked)
         if self._left < 0:
             raise ResultsError(
                 f"{self._source} unpacks to far more than a campaign of its size has; it is not "
                 "an archive of a campaign"
             )
-        return found
+        return unpacked
 
     def finish(self) -> None:
         """Read to the end, so that the checksum of the whole is checked."""

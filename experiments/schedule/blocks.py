@@ -34,8 +34,8 @@ def schedule(experiment: Experiment, seed: int) -> tuple[Block, ...]:
 
 def reference(block: Block) -> Launch | None:
     """The launch of the reference arm, if it takes turns."""
-    found = (each for each in block.launches if each.arm == HOST and each.takes_turns)
-    return next(found, None)
+    references = (launch for launch in block.launches if launch.arm == HOST and launch.takes_turns)
+    return next(references, None)
 
 
 def alone(block: Block) -> Launch | None:
@@ -57,11 +57,11 @@ def varied(launches: Sequence[Launch]) -> dict[str, str]:
     if any(launch.setting for launch in launches):
         del forms["mpi"]  # those of a block run at the same time
     several = [key for key in forms if len({getattr(launch, key) for launch in launches}) > 1]
-    found = {}
+    levels = {}
     for launch in launches:
         place = ", ".join(forms[key].format(getattr(launch, key)) for key in several)
-        found[launch.name] = f" ({place})" if place else ""
-    return found
+        levels[launch.name] = f" ({place})" if place else ""
+    return levels
 
 
 def _launches(

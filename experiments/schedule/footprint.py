@@ -40,7 +40,7 @@ def sizes(operation: str, rank: int, ranks: int) -> tuple[int, int]:
         "reduce_scatter": (ranks, 1),
         "alltoall": (ranks, ranks),
         BARRIER: (0, 0),
-        **{name: (0, 0 if each.nbytes else 1) for name, each in WORKLOADS.items()},
+        **{name: (0, 0 if workload.nbytes else 1) for name, workload in WORKLOADS.items()},
     }[operation]
 
 
@@ -80,5 +80,5 @@ def own_bytes(launch: Launch, rank: int, cache: int) -> int:
 
 def longest_send(launch: Launch) -> int:
     """Elements of the longest send buffer that any rank has in any cell."""
-    most = max(sizes(each.operation, ROOT, launch.ranks)[0] * each.bytes for each in launch.plan)
+    most = max(sizes(cell.operation, ROOT, launch.ranks)[0] * cell.bytes for cell in launch.plan)
     return most // np.dtype(launch.dtype).itemsize

@@ -157,7 +157,7 @@ def conduct(
 def numbers(contests: Sequence[Sequence[object]]) -> list[range]:
     """As conduct() takes them: the cells of all contests, counted through."""
     ends = [*accumulate(map(len, contests), initial=0)]
-    return [range(*each) for each in pairwise(ends)]
+    return [range(*bounds) for bounds in pairwise(ends)]
 
 
 def _pace(able: Mapping[Entry, Answer], group: int) -> dict[int, float]:
