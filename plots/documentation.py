@@ -103,7 +103,7 @@ def refresh(root: Path) -> list[Path]:
                 continue
             campaign = load(results)
         make(f"measured: {name}, ", MEASURED, campaign)
-        shown = [each for each in TOPICS if any((root / "docs").rglob(f"{name}-{each}*.svg"))]
+        shown = [topic for topic in TOPICS if any((root / "docs").rglob(f"{name}-{topic}*.svg"))]
         written += _shown(root, name, partial(drawings, campaign, topics=shown))
         if cost_of_links.are_in(campaign):
             models = evaluate(cost_of_links.of_links(campaign))
@@ -158,13 +158,15 @@ def _glossary() -> str:
 
 
 def _experiments() -> str:
-    every = [each.row() for each in overview.every(USUAL_HOST)]
+    every = [summary.row() for summary in overview.every(USUAL_HOST)]
     return markdown([*overview.HEAD], ([f"`{name}`", *others] for name, *others in every))
 
 
 def _slower(campaign: Campaign) -> list[str]:
     return [
-        each.sentence for each in answers(campaign) if each.question.startswith("How much slower")
+        answer.sentence
+        for answer in answers(campaign)
+        if answer.question.startswith("How much slower")
     ]
 
 
@@ -186,7 +188,7 @@ def _conditions(campaign: Campaign) -> str:
             f"{counted(campaign.blocks, 'block')} of arms in turns.",
             labels.floor_text(campaign.floors),
         ]
-        + [f"{each[0].upper()}{each[1:]}." for each in campaign.conditions]
+        + [f"{condition[0].upper()}{condition[1:]}." for condition in campaign.conditions]
     )
 
 
@@ -214,14 +216,16 @@ def _times(campaign: Campaign) -> str:
     both = (campaign.times, campaign.transports)
     times, ratios = (at(frame, environment=HOST, kind=BASELINE) for frame in both)
     over = {(row.operation, row.bytes, row.transport): row for row in rows(ratios)}
-    others = [each for each in in_order(times["transport"], TRANSPORTS) if each != OURS]
+    others = [party for party in in_order(times["transport"], TRANSPORTS) if party != OURS]
     ours = at(times, transport=OURS).sort_values(["operation", "bytes"], key=labels.by_operation)
     body = [
         [labels.operation_name(row.operation), bytes_text(row.bytes), seconds_text(row.median_s)]
         + [_ratio(over.get((row.operation, row.bytes, other))) for other in others]
         for row in rows(ours)
     ]
-    return markdown(["operation", "message", OURS, *(f"{each} / {OURS}" for each in others)], body)
+    return markdown(
+        ["operation", "message", OURS, *(f"{party} / {OURS}" for party in others)], body
+    )
 
 
 def _systems(campaign: Campaign) -> str:
@@ -301,24 +305,26 @@ def _wires(campaign: Campaign) -> str:
     key = ["operation", "bytes", "mpi", "ranks", "binding"]
     near, over = (
         {(*(getattr(row, name) for name in key), row.transport): row for row in rows(frame)}
-        for frame in (at(each, arm=HOST) for each in (campaign.wires, campaign.transports))
+        for frame in (at(ratios, arm=HOST) for ratios in (campaign.wires, campaign.transports))
     )
     others = [
-        each for each in in_order(campaign.wires["transport"], TRANSPORTS) if each != campaign.ours
+        party
+        for party in in_order(campaign.wires["transport"], TRANSPORTS)
+        if party != campaign.ours
     ]
     shown = (campaign.ours, *others)
     body = [
         [
             f"{labels.operation_name(operation)}, {bytes_text(size)}",
             f"{labels.mpi_name(mpi)}, {ranks_text(ranks)} {binding}",
-            *(_near(near.get((operation, size, mpi, ranks, binding, each))) for each in shown),
-            *(_ratio(over.get((operation, size, mpi, ranks, binding, each))) for each in others),
+            *(_near(near.get((operation, size, mpi, ranks, binding, party))) for party in shown),
+            *(_ratio(over.get((operation, size, mpi, ranks, binding, party))) for party in others),
         ]
         for operation, size, mpi, ranks, binding in dict.fromkeys(place[:-1] for place in near)
     ]
     head = [
-        *(f"{each} / bound" for each in shown),
-        *(f"{each} / {campaign.ours}" for each in others),
+        *(f"{party} / bound" for party in shown),
+        *(f"{party} / {campaign.ours}" for party in others),
     ]
     return markdown(["operation, message", "MPI, ranks", *head], body)
 
@@ -342,10 +348,10 @@ def table(schema: Mapping[str, Any]) -> str:
 
 def _fields(schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, str]]:
     """(path, type, meaning) of every plain value below an object with properties."""
-    for name, each in schema["properties"].items():
+    for name, field in schema["properties"].items():
         required = name in schema.get("required", schema["properties"])
-        meaning = each["description"] + ("" if required else "; may be absent")
-        yield from _values(each, f"{path}{name}", meaning)
+        meaning = field["description"] + ("" if required else "; may be absent")
+        yield from _values(field, f"{path}{name}", meaning)
 
 
 def _values(schema: Mapping[str, Any], path: str, meaning: str) -> Iterator[tuple[str, str, str]]:

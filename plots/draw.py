@@ -60,18 +60,18 @@ def write_tables(made: Sequence[Table], out: Path) -> list[Path]:
     ]
 
 
-def link_drawings(found: Evaluation, most: int, *, printed: bool = False) -> list[Drawing]:
+def link_drawings(evaluation: Evaluation, most: int, *, printed: bool = False) -> list[Drawing]:
     """How well models of links fit, and what they say of more hosts.
 
     Args:
         most: hosts, the largest number.
     """
     with style(printed=printed):
-        return [*fitted(found), *more_hosts(found, most)]
+        return [*fitted(evaluation), *more_hosts(evaluation, most)]
 
 
 def model_drawings(
-    found: Evaluation,
+    evaluation: Evaluation,
     machines: Sequence[str],
     networks: Sequence[str],
     most: int,
@@ -85,10 +85,10 @@ def model_drawings(
         most: nodes, the largest number.
     """
     with style(printed=printed):
-        drawn: list[Drawing | Skipped] = [*fitted(found)]
+        drawn: list[Drawing | Skipped] = [*fitted(evaluation)]
         for name in machines:
-            drawn.append(what_if.speedup(found, name))
-            drawn.append(what_if.scaling(found, name, networks, most))
+            drawn.append(what_if.speedup(evaluation, name))
+            drawn.append(what_if.scaling(evaluation, name, networks, most))
     return drawn
 
 
@@ -97,7 +97,7 @@ def write_drawings(
 ) -> list[Path]:
     """Drawings in each format, and the words of each in a .caption.txt beside it."""
     written = []
-    for drawing in (each for each in drawn if isinstance(each, Drawing)):
+    for drawing in (figure for figure in drawn if isinstance(figure, Drawing)):
         for name in formats:
             written.append(write(out / f"{drawing.name}.{name}", encode(drawing, name)))
         text = f"{drawing.printed_caption}\n"

@@ -59,9 +59,9 @@ def shown(root: Path) -> Iterator[Shown]:
         for line in page.read_text(encoding="utf-8").splitlines():
             if title := _HEADING.match(line):
                 heading = title[1]
-            if found := _SHOWN.match(line):
-                what = f"figure `{found['name']}`" if found["figure"] else f"part `{found['part']}`"
-                archive = found["figure"] or found["table"]
+            if match := _SHOWN.match(line):
+                what = f"figure `{match['name']}`" if match["figure"] else f"part `{match['part']}`"
+                archive = match["figure"] or match["table"]
                 yield Shown(archive, page.relative_to(root), heading, what)
 
 
@@ -70,8 +70,8 @@ def places(root: Path) -> str:
     return markdown(
         ["page", "section", "shows", "archive"],
         (
-            [_link(each.page), each.heading, each.what, f"[{each.archive}](#{each.archive})"]
-            for each in shown(root)
+            [_link(place.page), place.heading, place.what, f"[{place.archive}](#{place.archive})"]
+            for place in shown(root)
         ),
     )
 

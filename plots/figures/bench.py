@@ -62,12 +62,12 @@ def draw(bench: Campaign) -> list[Drawing | Skipped]:
     if sized.empty:
         return [Skipped(TIMES, "Times of a bench", "only operations without data were measured")]
     mine, theirs = own(sized), against_peers(sized)
-    found: list[Drawing | Skipped] = []
+    drawn: list[Drawing | Skipped] = []
     for ranks in sorted({int(row.ranks) for row in rows(mine)}):
         ours, others = (at(frame, ranks=ranks) for frame in (mine, theirs))
-        found.append(_times(bench, ours, others, ranks))
-        found.append(_ratios(bench, others, ranks))
-    return found
+        drawn.append(_times(bench, ours, others, ranks))
+        drawn.append(_ratios(bench, others, ranks))
+    return drawn
 
 
 def _times(bench: Campaign, mine: pd.DataFrame, theirs: pd.DataFrame, ranks: int) -> Drawing:
@@ -175,7 +175,7 @@ def _legend(bench: Campaign, peers: set[str]) -> list[Line2D]:
     """An entry for each party that is drawn."""
     names = {OTHER_BUILD: other_build(bench)}
     parties = [party for party in (DIRECT, *SHOWN) if party in peers]
-    handles = [mark_handle(PARTIES[each], names.get(each, mpi_name(each))) for each in parties]
+    handles = [mark_handle(PARTIES[party], names.get(party, mpi_name(party))) for party in parties]
     return [*handles, *([bound_handle()] if BOUND in peers else [])]
 
 
@@ -202,12 +202,12 @@ def answers(bench: Campaign) -> list[Answer]:
     order = [*CALLS]
     return [
         Answer(
-            f"How much longer does the best MPI take than direct? {CALLS[each[0]]}, {each[1]} "
-            f"calls, {ranks_text(each[2])}",
-            " ".join(_sentences([r for r in best if (r.operation, r.form, r.ranks) == each])),
-            figure="" if each[0] == BARRIER else ratios_name(each[2]),
+            f"How much longer does the best MPI take than direct? {CALLS[key[0]]}, {key[1]} "
+            f"calls, {ranks_text(key[2])}",
+            " ".join(_sentences([r for r in best if (r.operation, r.form, r.ranks) == key])),
+            figure="" if key[0] == BARRIER else ratios_name(key[2]),
         )
-        for each in sorted(series, key=lambda each: order.index(each[0]))
+        for key in sorted(series, key=lambda key: order.index(key[0]))
     ]
 
 

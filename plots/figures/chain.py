@@ -59,7 +59,7 @@ def draw(campaign: Campaign) -> list[Drawing]:
             campaign,
             f"-{own[0].in_names}-{own[1]}" * (len(families) > 1)
             + f"-{count}-ranks" * (len(ranks) > 1),
-            *(each[(each["ranks"] == count) & _belongs(each, own)] for each in (whole, cells)),
+            *(frame[(frame["ranks"] == count) & _belongs(frame, own)] for frame in (whole, cells)),
         )
         for own in families
         for count in ranks
@@ -68,7 +68,7 @@ def draw(campaign: Campaign) -> list[Drawing]:
 
 def _drawing(campaign: Campaign, suffix: str, whole: pd.DataFrame, cells: pd.DataFrame) -> Drawing:
     columns = list(dict.fromkeys(zip(whole["step"], whole["above"], strict=True)))
-    columns.sort(key=lambda each: (list(labels.STEPS).index(each[0]), arm_key(each[1])))
+    columns.sort(key=lambda column: (list(labels.STEPS).index(column[0]), arm_key(column[1])))
     lines = _lines(whole)
     ends = _ends(whole, cells)
     lost = causes.short(campaign.data_paths.losses)
@@ -94,7 +94,7 @@ def _drawing(campaign: Campaign, suffix: str, whole: pd.DataFrame, cells: pd.Dat
     first.tick_params(axis="y", length=0)
     ratio_axis(first.xaxis, even_ticks(max(ends[1], 1 / ends[0])))
     for axes, (step, above) in zip(page.panels[0], columns, strict=True):
-        mine, small = (at(each, step=step, above=above) for each in (whole, cells))
+        mine, small = (at(frame, step=step, above=above) for frame in (whole, cells))
         _panel(axes, mine, small, list(lines), ends)
     page.panels[0][len(columns) // 2].set_xlabel("times as long as the step before")
     return Drawing(
@@ -193,12 +193,12 @@ def _legend(whole: pd.DataFrame) -> list[Artist]:
 def _description(whole: pd.DataFrame, columns: list[tuple[str, str]]) -> str:
     sentences = []
     for step, above in columns:
-        each = ", ".join(
+        ratios = ", ".join(
             f"{labels.mpi_name(row.mpi)} {labels.operation_name(row.operation)} {row.transport} "
             f"{labels.ratio_and_interval(row)}"
             for row in rows(at(whole, step=step, above=above))
         )
-        sentences.append(f"{step}, {_head(above)}: {each}.")
+        sentences.append(f"{step}, {_head(above)}: {ratios}.")
     return "Dot chart of ratios of times by step. " + " ".join(sentences)
 
 

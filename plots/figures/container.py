@@ -103,8 +103,8 @@ def _groups(frame: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[str, ...],
     if not keys:
         return [((), frame)]
     order = in_order(frame["transport"], TRANSPORTS) + list(labels.LAYOUTS)
-    found = [(tuple(map(str, levels)), group) for levels, group in frame.groupby(keys, sort=True)]
-    return sorted(found, key=lambda each: [order.index(level) for level in each[0]])
+    groups = [(tuple(map(str, levels)), group) for levels, group in frame.groupby(keys, sort=True)]
+    return sorted(groups, key=lambda pair: [order.index(level) for level in pair[0]])
 
 
 def _inches(frame: pd.DataFrame) -> float:
@@ -174,7 +174,7 @@ def _drawing(part: Part, campaign: Campaign) -> Drawing:
         f"identical {HOST} arms of this campaign stray from 1×. An effect is claimed where the "
         "whole interval is beyond the band; where it is between the dotted lines, the "
         f"container costs no more than {100 * EQUIVALENCE:.0f} %; elsewhere the interval bounds "
-        "the cost." + "".join(f" {each}" for each in caveats),
+        "the cost." + "".join(f" {caveat}" for caveat in caveats),
         _description(frame, what, floor),
         page,
         {str(cell.Index): _words(cell) for cell in rows(frame)},

@@ -28,9 +28,9 @@ def paces(campaign: Campaign) -> pd.DataFrame:
     10 % longer than its arm usually does.
     """
     began = {
-        (each.launch.block, each.launch.arm, " ".join(each.company)): float(each.began)
-        for each in campaign.launches
-        if each.began is not None
+        (launch.launch.block, launch.launch.arm, " ".join(launch.company)): float(launch.began)
+        for launch in campaign.launches
+        if launch.began is not None
     }
     cells = campaign.cells
     usual = cells.groupby(["arm", *FACTORS], observed=True)["median_s"].transform("median")

@@ -14,23 +14,23 @@ NAME = "model"
 TITLE = "Cost model of"
 
 
-def fitted(found: Evaluation) -> list[Drawing]:
+def fitted(evaluation: Evaluation) -> list[Drawing]:
     """One drawing per MPI and transport that have a model: a panel per operation."""
-    known = found.times[found.times["model"].notna()]
+    known = evaluation.times[evaluation.times["model"].notna()]
     return [
-        _drawing(at(known, mpi=mpi, transport=transport), found)
+        _drawing(at(known, mpi=mpi, transport=transport), evaluation)
         for mpi in in_order(known["mpi"], MPIS)
         for transport in dict.fromkeys(at(known, mpi=mpi)["transport"])
     ]
 
 
-def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
+def _drawing(frame: pd.DataFrame, evaluation: Evaluation) -> Drawing:
     mpi, transport = (str(frame[name].iloc[0]) for name in ("mpi", "transport"))
     operations = in_order(frame["operation"], OPERATIONS)
     counts = sorted(set(frame["ranks"]))
     page = sheet(
-        f"{TITLE} {found.compared} {transport}",
-        f"{mpi_name(mpi)}, on {found.machine.name}",
+        f"{TITLE} {evaluation.compared} {transport}",
+        f"{mpi_name(mpi)}, on {evaluation.machine.name}",
         panel_height=0.95,
         row_heads=[operation_name(name) for name in operations],
         legend=series_handles(map(ranks_text, counts)),
@@ -52,11 +52,11 @@ def _drawing(frame: pd.DataFrame, found: Evaluation) -> Drawing:
     return Drawing(
         NAME,
         f"-{mpi}-{transport}",
-        f"{TITLE} {found.compared} {transport_name(transport)}, {mpi_name(mpi)}",
+        f"{TITLE} {evaluation.compared} {transport_name(transport)}, {mpi_name(mpi)}",
         "Time of a collective against message size: median over launches of the launch's median, "
         "and the alpha-beta-gamma model that is fitted on every other cell. Both axes are "
         "logarithmic.",
-        _description(found.errors, mpi, transport),
+        _description(evaluation.errors, mpi, transport),
         page,
     )
 

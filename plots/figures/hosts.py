@@ -15,24 +15,24 @@ NAME = "more-hosts"
 TITLE = "Allreduce between hosts, by algorithm"
 
 
-def more_hosts(found: Evaluation, most: int) -> list[Drawing]:
+def more_hosts(evaluation: Evaluation, most: int) -> list[Drawing]:
     """One drawing per MPI: a panel per message length, a line per algorithm.
 
     Args:
         most: hosts that the lines reach to.
     """
-    frame = on_more_hosts(found, most)
-    return [_drawing(mpi, at(frame, mpi=mpi), found) for mpi in in_order(frame["mpi"], MPIS)]
+    frame = on_more_hosts(evaluation, most)
+    return [_drawing(mpi, at(frame, mpi=mpi), evaluation) for mpi in in_order(frame["mpi"], MPIS)]
 
 
-def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
-    times = at(found.times, mpi=mpi)
+def _drawing(mpi: str, lines: pd.DataFrame, evaluation: Evaluation) -> Drawing:
+    times = at(evaluation.times, mpi=mpi)
     algorithms = in_order(lines["transport"], ALGORITHMS)
     every = sorted(set(lines["bytes"]))
     sizes = sorted({every[0], every[len(every) // 2], every[-1]})
     page = sheet(
         TITLE,
-        f"{mpi_name(mpi)}, {found.machine.name}, a rank on each",
+        f"{mpi_name(mpi)}, {evaluation.machine.name}, a rank on each",
         panel_height=1.15,
         row_heads=[bytes_text(size) for size in sizes],
         legend=series_handles(algorithms),
@@ -46,7 +46,7 @@ def _drawing(mpi: str, lines: pd.DataFrame, found: Evaluation) -> Drawing:
     )
     for axes, size in zip(page.flat(), sizes, strict=True):
         for place, name in enumerate(algorithms):
-            line, timed = (at(each, bytes=size, transport=name) for each in (lines, times))
+            line, timed = (at(frame, bytes=size, transport=name) for frame in (lines, times))
             look = series(place)
             axes.plot(line["hosts"], line["seconds"], color=look.colour, linewidth=0.9, zorder=2)
             measured(axes, timed, "ranks", look)

@@ -66,7 +66,7 @@ def _drawing(part: Part, lacking: dict[str, str]) -> Drawing:
     by_factor = {
         factor: usual(at(frame, factor=factor), held) for factor, (_, held, _) in FACTORS.items()
     }
-    frame = pd.concat([each for each in by_factor.values() if not each.empty])
+    frame = pd.concat([cells for cells in by_factor.values() if not cells.empty])
     factors = [f for f in FACTORS if not by_factor[f].empty or f in lacking]
     operations, transports = in_order(frame["operation"], OPERATIONS), set(frame["transport"])
     page = sheet(

@@ -71,9 +71,9 @@ def draw(campaign: Campaign) -> list[Drawing]:
     for page_map in campaign.page_maps:
         placed = (page_map.ranks, page_map.binding)
         others = [
-            each
-            for each in campaign.page_maps
-            if (each.ranks, each.binding) == placed and each is not page_map
+            candidate
+            for candidate in campaign.page_maps
+            if (candidate.ranks, candidate.binding) == placed and candidate is not page_map
         ]
         for panels in _pages(page_map):
             part = f"-{page_map.ranks}-ranks-{page_map.binding}"
@@ -88,7 +88,7 @@ def _pages(page_map: PageMap) -> Iterator[tuple[Panel, ...]]:
     room = MOST_INCHES - _height(page_map)
     group: list[Panel] = []
     for panel in page_map.panels:
-        used = sum(_HEAD + _height(page_map, each) for each in group)
+        used = sum(_HEAD + _height(page_map, member) for member in group)
         if group and used + _HEAD + _height(page_map, panel) > room:
             yield tuple(group)
             group = []
@@ -171,12 +171,12 @@ def _panel(axes: Axes, panel: Panel, page_map: PageMap, width: float) -> None:
         return
     cells = {
         (node, rank): (share, _percent(share))
-        for rank, each in enumerate(panel.pages)
-        for node, share in each.shares
+        for rank, pages in enumerate(panel.pages)
+        for node, share in pages.shares
     }
     lines, labels = _lines(panel), _labels(page_map, panel)
     _heat(axes, page_map, cells, look(panel.kind).colour, labels, width, len(lines))
-    strays = any(each.as_asked != 1 for each in panel.pages)
+    strays = any(pages.as_asked != 1 for pages in panel.pages)
     for number, text in enumerate(lines):
         axes.annotate(
             text,
@@ -311,16 +311,16 @@ def _description(page_map: PageMap) -> str:
 def answers(campaign: Campaign) -> Iterator[Answer]:
     """Where ranks and pages were, of machines on which that is a question."""
     asked = [
-        each
-        for each in campaign.page_maps
-        if campaign.machine or sum(node.total_bytes > 0 for node in each.nodes) > 1
+        page_map
+        for page_map in campaign.page_maps
+        if campaign.machine or sum(node.total_bytes > 0 for node in page_map.nodes) > 1
     ]
-    pages = [each for page_map in asked for panel in page_map.panels for each in panel.pages]
+    pages = [buffers for page_map in asked for panel in page_map.panels for buffers in panel.pages]
     if asked:
         yield Answer(
             "Where was every rank, and where was every page?",
-            _as_asked([each.as_asked for each in pages]),
-            points=tuple(answer(each) for each in asked),
+            _as_asked([buffers.as_asked for buffers in pages]),
+            points=tuple(answer(page_map) for page_map in asked),
             figure=NAME,
         )
 
@@ -354,20 +354,20 @@ def splits(panel: Panel) -> list[str]:
     result does not name, where it names none at all.
     """
     alike: dict[tuple[Shares, float], list[int]] = {}
-    for rank, each in enumerate(panel.pages):
-        if len(each.shares) > 1 or each.unknown:
-            nowhere = round(each.unknown / each.total, 2)
-            alike.setdefault((each.picture, nowhere), []).append(rank)
+    for rank, pages in enumerate(panel.pages):
+        if len(pages.shares) > 1 or pages.unknown:
+            nowhere = round(pages.unknown / pages.total, 2)
+            alike.setdefault((pages.picture, nowhere), []).append(rank)
     parts = []
     for ranks in alike.values():
         mine = [panel.pages[rank] for rank in ranks]
-        what = _shares([each.shares for each in mine])
-        unknown = sum(each.unknown for each in mine) / sum(each.total for each in mine)
+        what = _shares([pages.shares for pages in mine])
+        unknown = sum(pages.unknown for pages in mine) / sum(pages.total for pages in mine)
         what += [f"{share_text(unknown)} on no node"] if unknown else []
         parts.append(f"{_who(ranks, len(panel.pages))}: {', '.join(what)}")
     if len(parts) > MOST_SPLITS:
         parts = [*parts[: MOST_SPLITS - 1], f"{len(parts) - MOST_SPLITS + 1} others: see the table"]
-    silent = [rank for rank, each in enumerate(panel.pages) if not each.total]
+    silent = [rank for rank, pages in enumerate(panel.pages) if not pages.total]
     if 0 < len(silent) < len(panel.pages):
         parts.append(f"{_who(silent, len(panel.pages))}: {UNKNOWN}")
     return parts
@@ -389,20 +389,20 @@ def sentence(panel: Panel) -> str:
     if panel.skipped:
         return f"{what}: not measured: {panel.skipped}."
     by_node: dict[int, list[int]] = {}
-    for rank, each in enumerate(panel.pages):
-        if len(each.shares) == 1 and not each.unknown:
-            by_node.setdefault(each.shares[0][0], []).append(rank)
+    for rank, pages in enumerate(panel.pages):
+        if len(pages.shares) == 1 and not pages.unknown:
+            by_node.setdefault(pages.shares[0][0], []).append(rank)
     single = [f"{_who(ranks, len(panel.pages))} on node {node}" for node, ranks in by_node.items()]
     return f"{what}: {'; '.join([summary(panel), *single, *splits(panel)])}."
 
 
 def ranks_at(page_map: PageMap) -> str:
     """ "node 0 ranks 0–1 on CPUs 0–1; node 1 rank 2 on CPU 2"."""
-    found: dict[int, list[int]] = {}
+    ranks_by_node: dict[int, list[int]] = {}
     for rank in range(page_map.ranks):
-        found.setdefault(page_map.node_of(rank), []).append(rank)
+        ranks_by_node.setdefault(page_map.node_of(rank), []).append(rank)
     parts = []
-    for node, ranks in sorted(found.items()):
+    for node, ranks in sorted(ranks_by_node.items()):
         cpus = {page_map.cpus[rank] for rank in ranks}
         where = f"node {node}" if node >= 0 else "no node"
         parts.append(f"{where} {_named('rank', ranks)} on {_named('CPU', cpus)}")
@@ -413,10 +413,10 @@ def answer(page_map: PageMap) -> str:
     """A map in a sentence: how much of each kind and locality is on the nodes asked for."""
     by_verdict: dict[str, list[str]] = {}
     for panel in page_map.panels:
-        found = summary(panel) if panel.pages else "not measured"
+        verdict = summary(panel) if panel.pages else "not measured"
         name = f"{panel.kind} ({panel.locality}) {alike(panel)}".rstrip()
-        by_verdict.setdefault(found, []).append(name)
-    parts = [f"{', '.join(names)}: {found}" for found, names in by_verdict.items()]
+        by_verdict.setdefault(verdict, []).append(name)
+    parts = [f"{', '.join(names)}: {verdict}" for verdict, names in by_verdict.items()]
     return f"{ranks_text(page_map.ranks)} {page_map.binding}. {'; '.join(parts)}."
 
 

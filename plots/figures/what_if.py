@@ -23,12 +23,12 @@ MANY_NODES = "Allreduce on many nodes"
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (1, 1.2)))
 
 
-def speedup(found: Evaluation, machine: str) -> Drawing:
+def speedup(evaluation: Evaluation, machine: str) -> Drawing:
     """HBM against ordinary memory: a panel per placement of ranks, a line per operation.
 
     The paper's figures have a place beside those of its machine.
     """
-    frame, subject = whatif.speedups(found, machine), whatif.machine_name(machine)
+    frame, subject = whatif.speedups(evaluation, machine), whatif.machine_name(machine)
     published = machine == whatif.PAPERS
     placements = list(dict.fromkeys(frame["placement"]))
     operations = in_order(frame["operation"], OPERATIONS)
@@ -79,11 +79,11 @@ def _described(frame: pd.DataFrame) -> str:
 
 
 def scaling(
-    found: Evaluation, machine: str, networks: Sequence[str], most: int
+    evaluation: Evaluation, machine: str, networks: Sequence[str], most: int
 ) -> Drawing | Skipped:
     """Time of an allreduce on up to `most` nodes: lines by network and memory, with their bands."""
     try:
-        frame = whatif.scaling(found, machine, networks, most)
+        frame = whatif.scaling(evaluation, machine, networks, most)
     except CannotModel as error:  # the campaign has too few operations
         return Skipped(f"{SCALING}-{machine}", MANY_NODES, str(error))
     subject = whatif.subject(machine)

@@ -32,7 +32,7 @@ def draw(campaign: Campaign) -> list[Drawing]:
 def _drawing(part: Part) -> Drawing:
     frame = part.frame.sort_values(
         ["transport", "arm"],
-        key=lambda each: each.map(arm_key) if each.name == "arm" else places(each, TRANSPORTS),
+        key=lambda names: names.map(arm_key) if names.name == "arm" else places(names, TRANSPORTS),
     )
     panels = [
         (operation, size)

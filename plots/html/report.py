@@ -69,8 +69,8 @@ def place(out: Path) -> Path:
 def page(campaign: Campaign) -> str:
     """The page of a campaign, as text."""
     drawn = drawings(campaign)
-    figures = [each for each in drawn if isinstance(each, Drawing)]
-    leading = next((each for each in figures if each.topic == chain.NAME), None)
+    figures = [figure for figure in drawn if isinstance(figure, Drawing)]
+    leading = next((figure for figure in figures if figure.topic == chain.NAME), None)
     shown, others = evidence(answers(campaign), figures, leading)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     raw = samples.samples(campaign)
@@ -86,7 +86,7 @@ def page(campaign: Campaign) -> str:
         leading=leading,
         evidence=shown,
         figures=others,
-        skipped=[each for each in drawn if isinstance(each, Skipped)],
+        skipped=[figure for figure in drawn if isinstance(figure, Skipped)],
         tables=tables(campaign),
         asleep=asleep(launches),
         warnings=campaign.warnings,
@@ -118,12 +118,12 @@ def evidence(
     Args:
         leading: the drawing above all answers.
     """
-    left = [each for each in drawn if each is not leading]
+    left = [drawing for drawing in drawn if drawing is not leading]
     placed: list[Evidence] = []
     for answer in answers:
-        first = next((each for each in drawn if each.topic == answer.figure), None)
-        own = [each for each in left if each.topic == answer.figure]
-        left = [each for each in left if each.topic != answer.figure]
+        first = next((drawing for drawing in drawn if drawing.topic == answer.figure), None)
+        own = [drawing for drawing in left if drawing.topic == answer.figure]
+        left = [drawing for drawing in left if drawing.topic != answer.figure]
         placed.append((answer, None if first in own else first, own))
     return placed, left
 
@@ -143,10 +143,10 @@ def template(name: str) -> Template:
 
 def asleep(launches: Iterable[Result]) -> str:
     """How much of a CPU ranks used while they waited; "" where no launch stored it."""
-    found = awake(launches)
-    if not found:
+    shares = awake(launches)
+    if not shares:
         return ""
-    (arm, mpi), share = max(found.items(), key=lambda each: (each[1], each[0]))
+    (arm, mpi), share = max(shares.items(), key=lambda item: (item[1], item[0]))
     return (
         "While it waited for its turn, no rank used more than "
         f"{100 * share:.2g} % of a CPU (most: {arm} with {mpi})."
@@ -170,20 +170,20 @@ def marks(campaign: Campaign) -> list[str]:
     if count := len(causes.caveats(campaign)):
         caveats = counted(count, "caveat")
         notes.append(f"{caveats} beside the containers themselves: see the answers")
-    notes += [f"{each[0].upper()}{each[1:]}" for each in campaign.conditions]
+    notes += [f"{condition[0].upper()}{condition[1:]}" for condition in campaign.conditions]
     return notes + [f"Not measured: {level}" for level in campaign.unmeasured]
 
 
 def commands(launches: Sequence[Result]) -> list[tuple[str, str]]:
     """(MPI and arm, its first launch's command as it was run), for each that stored one."""
-    found = {
+    command_lines = {
         (launch.launch.mpi, launch.launch.arm): launch.command
         for launch in reversed(launches)
         if launch.command
     }
-    order = in_order([mpi for mpi, _ in found], MPIS)
-    places = sorted(found, key=lambda key: (order.index(key[0]), arm_key(key[1])))
-    return [(f"{mpi_name(mpi)}, {arm_name(arm)}", found[mpi, arm]) for mpi, arm in places]
+    order = in_order([mpi for mpi, _ in command_lines], MPIS)
+    places = sorted(command_lines, key=lambda key: (order.index(key[0]), arm_key(key[1])))
+    return [(f"{mpi_name(mpi)}, {arm_name(arm)}", command_lines[mpi, arm]) for mpi, arm in places]
 
 
 def command(stored: Sequence[str]) -> str:

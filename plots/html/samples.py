@@ -41,7 +41,7 @@ def samples(campaign: Campaign) -> dict[str, Any]:
     launches = list(_measured(campaign))
     total = sum(len(cells) for _, cells in launches)
     kept = max(LEAST, min(MOST, int(ROOM / _EACH / max(1, total))))
-    found: Series = {}
+    series: Series = {}
     shown: list[list[Any]] = []
     for launch, cells in launches:
         asked = launch.launch
@@ -49,7 +49,7 @@ def samples(campaign: Campaign) -> dict[str, Any]:
         for cell in cells:
             factors = launch.factors(cell)
             times = held[cell.samples][cell.warmup :].max(axis=1)
-            found.setdefault(tuple(factors[k] for k in ("arm", *_BETWEEN, *_WITHIN)), []).append(
+            series.setdefault(tuple(factors[k] for k in ("arm", *_BETWEEN, *_WITHIN)), []).append(
                 {"block": asked.block, "group": cell.group, "series": len(shown)}
                 | {"company": launch.company}
             )
@@ -58,7 +58,7 @@ def samples(campaign: Campaign) -> dict[str, Any]:
         "kept": kept,
         "series": shown,
         "cells": {
-            str(cell.Index): _cell(cell, _pairs(cell, found)) for cell in rows(campaign.containers)
+            str(cell.Index): _cell(cell, _pairs(cell, series)) for cell in rows(campaign.containers)
         },
     }
 
@@ -84,17 +84,17 @@ def _measured(campaign: Campaign) -> Iterator[tuple[Result, list[CellResult]]]:
             yield launch, [cell for cell in launch.measured if cell.operation in known]
 
 
-def _pairs(cell: Any, found: Series) -> list[list[int]]:
+def _pairs(cell: Any, series: Series) -> list[list[int]]:
     """The blocks with a ratio that counts: both sides measured, in groups of the same size."""
     rest = [getattr(cell, key) for key in (*_BETWEEN, *_WITHIN)]
     host: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for each in found.get((HOST, *rest), []):  # in a block of pairs, one beside each arm
-        host[each["block"],] = host[each["block"], *each["company"]] = each
+    for launch in series.get((HOST, *rest), []):  # in a block of pairs, one beside each arm
+        host[launch["block"],] = host[launch["block"], *launch["company"]] = launch
     pairs = []
-    for each in found.get((cell.arm, *rest), []):
-        beside = host.get((each["block"], *each["company"]), host.get((each["block"],)))
-        if beside and beside["group"] == each["group"]:
-            pairs.append([each["block"], beside["series"], each["series"]])
+    for launch in series.get((cell.arm, *rest), []):
+        beside = host.get((launch["block"], *launch["company"]), host.get((launch["block"],)))
+        if beside and beside["group"] == launch["group"]:
+            pairs.append([launch["block"], beside["series"], launch["series"]])
     return pairs
 
 

@@ -69,7 +69,7 @@ def heads(panels: Sequence[tuple[str, str]]) -> list[str]:
     every = [_levels(arm) for _, arm in panels]
     differs = [len(set(values)) > 1 for values in zip(*every, strict=True)]
     first_container = True
-    found = []
+    row_heads = []
     for (transport, arm), levels in zip(panels, every, strict=True):
         words = [transport] if several_transports else []
         if arm == USERLAND:
@@ -78,11 +78,11 @@ def heads(panels: Sequence[tuple[str, str]]) -> list[str]:
             named = zip(levels, differs, strict=True)
             words += [level for level, own in named if level and (own or first_container)]
             first_container = False
-        found.append(", ".join(words))
-    return found
+        row_heads.append(", ".join(words))
+    return row_heads
 
 
 def _levels(arm: str) -> tuple[str, str, str]:
     """Layout, environment and profile of an arm in words; "" for none."""
-    found = named(arm)
-    return LAYOUTS.get(found.layout, ""), environment_name(found.environment), found.profile
+    parsed = named(arm)
+    return LAYOUTS.get(parsed.layout, ""), environment_name(parsed.environment), parsed.profile

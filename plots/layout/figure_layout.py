@@ -212,8 +212,8 @@ def _panels(
         height_ratios=heights,
         wspace=0.2,
     )
-    found: list[list[Axes]] = spec.subplots(sharex=shared, sharey=shared, squeeze=False).tolist()
-    return found
+    grid: list[list[Axes]] = spec.subplots(sharex=shared, sharey=shared, squeeze=False).tolist()
+    return grid
 
 
 def _draw_heads(page: Page, of_columns: Sequence[str], of_rows: Sequence[str]) -> None:

@@ -39,7 +39,7 @@ EMULATED = (
 GLOSSARY = Path(__file__).parents[1] / "html" / "templates" / "glossary.toml"
 
 OPERATIONS = {name: call for name, call in CALLS.items() if name != BARRIER} | {
-    name: each.title for name, each in WORKLOADS.items()
+    name: workload.title for name, workload in WORKLOADS.items()
 }
 """Name in the code, and as MPI spells it or texts name it, in the order of figures."""
 
@@ -124,11 +124,11 @@ def by_mpi(frame: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
 
 def arm_name(arm: str) -> str:
     """ "Docker, tuned, a container per rank"."""
-    found = named(arm)
-    environment = environment_name(found.environment)
-    if found.profile:
-        return f"{environment}, {found.profile}, {LAYOUTS[found.layout]}"
-    return environment if arm == found.environment.in_names else _ARMS.get(arm, arm)
+    parsed = named(arm)
+    environment = environment_name(parsed.environment)
+    if parsed.profile:
+        return f"{environment}, {parsed.profile}, {LAYOUTS[parsed.layout]}"
+    return environment if arm == parsed.environment.in_names else _ARMS.get(arm, arm)
 
 
 def environment_name(environment: EnvironmentId) -> str:
@@ -142,10 +142,10 @@ def environment_name(environment: EnvironmentId) -> str:
 
 def short_arm(arm: str) -> str:
     """An arm's name without the emulated machine's, where only that one is spoken of."""
-    found = named(arm)
-    if not found.environment.is_emulated:
+    parsed = named(arm)
+    if not parsed.environment.is_emulated:
         return arm
-    return "-".join(filter(None, (found.environment.kind, found.profile, found.layout)))
+    return "-".join(filter(None, (parsed.environment.kind, parsed.profile, parsed.layout)))
 
 
 def transport_name(transport: str) -> str:
@@ -173,7 +173,7 @@ _WORDS: Mapping[str, Callable[[Any], str]] = {
 
 def in_words(cell: Any, *factors: str) -> str:
     """ "Bcast, direct, 64 KiB": a row's levels of these factors."""
-    return ", ".join(_WORDS.get(each, str)(getattr(cell, each)) for each in factors)
+    return ", ".join(_WORDS.get(factor, str)(getattr(cell, factor)) for factor in factors)
 
 
 def ratios_in_words(frame: pd.DataFrame, *factors: str) -> str:
@@ -202,7 +202,7 @@ def setting(frame: pd.DataFrame) -> str:
 def alerts(frame: pd.DataFrame) -> list[str]:
     """What a reader of these rows must not overlook about the machine and its memory."""
     machine = recorded.meaning(frame.get(recorded.COLUMN, ()))
-    return [each for each in (machine, EMULATED if emulated(frame) else "") if each]
+    return [alert for alert in (machine, EMULATED if emulated(frame) else "") if alert]
 
 
 def floor_text(floors: Floors) -> str:

@@ -50,57 +50,61 @@ def show(first: Path, second: Path, other_mpi: bool, as_json: bool, stages: Stag
         ExperimentsError: a folder cannot be read, or the two cannot be compared.
     """
     with stages.stage("comparison"):
-        found = compare(reading.load(first), reading.load(second), other_mpi)
+        comparison = compare(reading.load(first), reading.load(second), other_mpi)
     if as_json:
-        print_text(to_json(found), end="")
+        print_text(to_json(comparison), end="")
         return
-    to_stdout(render(found), WIDTH)
+    to_stdout(render(comparison), WIDTH)
 
 
-def render(found: Comparison) -> RenderableType:
+def render(comparison: Comparison) -> RenderableType:
     """What differs, what is left out, the results, and how to read them."""
-    warning = [Text(found.warning, style="bold red"), Text()] if found.warning else []
-    return Group(*warning, *_differences(found), Text(), *_results(found), *_legend(found))
+    warning = [Text(comparison.warning, style="bold red"), Text()] if comparison.warning else []
+    return Group(
+        *warning, *_differences(comparison), Text(), *_results(comparison), *_legend(comparison)
+    )
 
 
-def to_json(found: Comparison) -> str:
+def to_json(comparison: Comparison) -> str:
     """The table as JSON: seconds, bytes and plain ratios; null where there is no number."""
     values = {
-        "campaigns": list(found.names),
-        "warning": found.warning,
-        "differences": [vars(each) for each in found.differences],
-        "left_out": found.left_out,
-        "noise_floors": [json_value(each) for each in found.floors],
-        "cells": json_records(found.cells),
+        "campaigns": list(comparison.names),
+        "warning": comparison.warning,
+        "differences": [vars(difference) for difference in comparison.differences],
+        "left_out": comparison.left_out,
+        "noise_floors": [json_value(floor) for floor in comparison.floors],
+        "cells": json_records(comparison.cells),
     }
     return json.dumps(values, indent=1) + "\n"
 
 
-def _differences(found: Comparison) -> Iterator[RenderableType]:
-    if not found.differences:
+def _differences(comparison: Comparison) -> Iterator[RenderableType]:
+    if not comparison.differences:
         yield Text("Nothing that was recorded differs between the campaigns.")
         return
     table = Table(title="What differs", title_justify="left", title_style="bold")
-    for head in ("", *found.names):
+    for head in ("", *comparison.names):
         table.add_column(head, overflow="fold")
-    for each in found.differences:
-        table.add_row(*(Text(text) for text in (each.what, each.first, each.second)))
+    for difference in comparison.differences:
+        table.add_row(
+            *(Text(text) for text in (difference.what, difference.first, difference.second))
+        )
     yield table
 
 
-def _results(found: Comparison) -> Iterator[RenderableType]:
+def _results(comparison: Comparison) -> Iterator[RenderableType]:
     keys = [key for key in KEYS if key not in CONTAINER]  # an arm's name says them
-    levels = {key: list(found.cells[key].unique()) for key in keys}
+    levels = {key: list(comparison.cells[key].unique()) for key in keys}
     varied = [key for key in keys if len(levels[key]) > 1 or key in _ALWAYS]
     others = [key for key in varied if key not in ("operation", "bytes")]
-    few = int((found.cells["verdict"] == Verdict.TOO_FEW).sum())
+    few = int((comparison.cells["verdict"] == Verdict.TOO_FEW).sum())
     if few:
         yield Text(
-            f"{few} of {len(found.cells)} rows have fewer than {FEWEST_BLOCKS} launches on a side, "
-            "so that they have no interval and claim nothing: measure more --blocks.",
+            f"{few} of {len(comparison.cells)} rows have fewer than {FEWEST_BLOCKS} launches on "
+            "a side, so that they have no interval and claim nothing: measure more --blocks.",
             style="bold",
         )
-    ordered = found.cells.sort_values(["operation", *others, "bytes"], key=by_operation)
+    ordered = comparison.cells.sort_values(["operation", *others, "bytes"], key=by_operation)
     yield _table(varied, rows(ordered))
     constant = {key: str(levels[key][0]) for key in keys if key not in varied}
     shared = ", ".join(f"{key} {level}" for key, level in constant.items() if level)
@@ -128,10 +132,10 @@ def _table(varied: Sequence[str], cells: Sequence[Any]) -> Table:
     return table
 
 
-def _legend(found: Comparison) -> Iterator[RenderableType]:
+def _legend(comparison: Comparison) -> Iterator[RenderableType]:
     floors = [
         percent_text(floor) if math.isfinite(floor) else "unknown (too few A/A cells)"
-        for floor in found.floors
+        for floor in comparison.floors
     ]
     yield Text(
         "Unpaired: launches of different campaigns share no block, so whatever changed between "
@@ -147,5 +151,5 @@ def _legend(found: Comparison) -> Iterator[RenderableType]:
         f"where it is within ±{100 * EQUIVALENCE:.0f} %; neither floor holds what drifts between "
         "campaigns."
     )
-    for sentence in found.left_out:
+    for sentence in comparison.left_out:
         yield Text(f"Left out: {sentence}.")

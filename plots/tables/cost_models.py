@@ -23,10 +23,10 @@ WIDTH = 120  # columns of the terminal that the widest table takes
 NAMES = ["MPI", "transport", "operation"]
 
 
-def errors(found: Evaluation) -> Table:
+def errors(evaluation: Evaluation) -> Table:
     """A row per MPI, transport and operation: the error of each way to predict."""
     head = [*NAMES, "cells", "model", "learned", "roofline"]
-    frame = found.errors
+    frame = evaluation.errors
     return Table(
         "model-errors",
         "Errors of cost models",
@@ -45,14 +45,14 @@ def errors(found: Evaluation) -> Table:
     )
 
 
-def parameters(found: Evaluation) -> Table:
+def parameters(evaluation: Evaluation) -> Table:
     """A row per MPI, transport, operation and part of its model."""
     data = pd.DataFrame(
         [
             dict(zip(("mpi", "transport", "operation"), key, strict=True))
             | {"part": part, "switch": model.switch, "algorithm": algorithm}
-            | model.absolute(found.machine, long=part == "long")._asdict()
-            for key, model in found.models.items()
+            | model.absolute(evaluation.machine, long=part == "long")._asdict()
+            for key, model in evaluation.models.items()
             for part, algorithm in _algorithms(model)
         ]
     )
@@ -123,22 +123,23 @@ def steps(frame: pd.DataFrame) -> Table:
     )
 
 
-def show(tables: Sequence[Table], found: Evaluation) -> None:
+def show(tables: Sequence[Table], evaluation: Evaluation) -> None:
     """Print the tables, and the errors over all cells."""
     console = Console(highlight=False)
     console.width = max(console.width, WIDTH)  # rows are of more use than pages
     for table in tables:
         console.print(table.terminal())
-    console.print(sentence(found))
-    if found.times["learned"].isna().all():
+    console.print(sentence(evaluation))
+    if evaluation.times["learned"].isna().all():
         console.print(cost_evaluation.MISSING)
 
 
-def sentence(found: Evaluation) -> str:
+def sentence(evaluation: Evaluation) -> str:
     """The errors over all cells that models were not fitted on, of each transport."""
-    held = found.held_out.dropna(subset="model")
+    held = evaluation.held_out.dropna(subset="model")
     transports = [
-        (f"{found.compared} {name}:", part) for name, part in held.groupby("transport", sort=False)
+        (f"{evaluation.compared} {name}:", part)
+        for name, part in held.groupby("transport", sort=False)
     ]
     parts = [
         f"{transport} "

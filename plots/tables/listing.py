@@ -46,7 +46,7 @@ def launches_text(row: Row) -> str:
 
 def placed_text(placed: str) -> str:
     """ "4: 8 MiB; 5: 4 KiB" of "4: 8388608; 5: 4096"."""
-    pairs = (each.split(": ") for each in placed.split("; ") if each)
+    pairs = (part.split(": ") for part in placed.split("; ") if part)
     return "; ".join(f"{node}: {bytes_text(int(size))}" for node, size in pairs) or NOTHING
 
 

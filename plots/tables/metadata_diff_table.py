@@ -29,10 +29,16 @@ def by_arm(launches: Launches) -> tuple[dict[str, dict[str, str]], dict[str, str
         here: dict[str, dict[str, list[str]]] = defaultdict(dict)
         for (mpi, arm), values in seen.items():
             here[mpi][arm] = values.get(key, [])
-        differing = [each for each in here.values() if len(set(map(frozenset, each.values()))) > 1]
+        differing = [
+            recorded
+            for recorded in here.values()
+            if len(set(map(frozenset, recorded.values()))) > 1
+        ]
         if differing and key.rsplit(".", 1)[-1] not in ALWAYS_DIFFERENT:
             apart[key] = {
-                arm: _together([each[arm] or ["not recorded"] for each in differing if arm in each])
+                arm: _together(
+                    [recorded[arm] or ["not recorded"] for recorded in differing if arm in recorded]
+                )
                 for arm in arms
             }
         else:

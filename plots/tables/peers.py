@@ -51,7 +51,7 @@ def _tables(mine: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[RenderableType
     for ranks, operation, form in product(sorted(set(mine["ranks"])), CALLS, FORMS):
         if (ranks, operation, form) not in shown:
             continue
-        ours, others = (_only(each, ranks, operation, form) for each in (mine, theirs))
+        ours, others = (_only(frame, ranks, operation, form) for frame in (mine, theirs))
         title = f"{CALLS[operation]}, {ranks} ranks, {form} calls"
         of_torch = others["peer"].isin(OF_TORCH)
         if others.empty or not of_torch.all():
@@ -81,12 +81,12 @@ def _table(title: str, mine: pd.DataFrame, theirs: pd.DataFrame, mpis: bool = Tr
     )
     for row in rows(mine):
         cell = theirs[theirs["bytes"] == row.bytes]
-        found = {each.peer: each for each in rows(cell)}
+        by_peer = {contender.peer: contender for contender in rows(cell)}
         table.add_row(
             size_text(int(row.bytes)) if row.bytes else NOTHING,
             seconds_text(float(row.seconds)),
             percent_text(float(row.share), 0),
-            *(_peer(found.get(peer)) for peer in peers),
+            *(_peer(by_peer.get(peer)) for peer in peers),
             *([_interval(cell[cell["best"]])] if mpis else []),
         )
     return table

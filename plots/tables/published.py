@@ -52,7 +52,7 @@ def comparison(campaign: Campaign) -> list[Table]:
     frame = of_one_kind(campaign)
     if frame.empty:
         return []
-    return [_table(campaign, *each) for each in by_mpi(largest(frame))]
+    return [_table(campaign, *part) for part in by_mpi(largest(frame))]
 
 
 def _table(campaign: Campaign, suffix: str, title_end: str, frame: pd.DataFrame) -> Table:

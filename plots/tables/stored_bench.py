@@ -68,20 +68,20 @@ def _settings(best: Iterable[Mapping[str, Any]]) -> str:
 
 def _disturbed(summary: Mapping[str, Any]) -> str:
     """What other work the CPUs did meanwhile, a sentence each."""
-    notes = [each for each in summary.get("notes", []) if each.startswith((STOLEN, OTHERS))]
-    return "".join(f" {each[0].upper()}{each[1:]}." for each in notes)
+    notes = [note for note in summary.get("notes", []) if note.startswith((STOLEN, OTHERS))]
+    return "".join(f" {note[0].upper()}{note[1:]}." for note in notes)
 
 
 def sentence(summary: Mapping[str, Any]) -> str:
     """In how many cells direct is faster than the best MPI, by how much, and how sure that is; a
     sentence for each form of calls."""
     best = _best(summary)
-    found = []
+    sentences = []
     for calls, peers in _by_form(summary):
         ratios = [peer["ratio"] for peer in peers]
         above = sum(ratio > 1 for ratio in ratios)
         sure = sum(peer["verdict"] == Verdict.DIFFERS and peer["low"] > 1 for peer in peers)
-        found.append(
+        sentences.append(
             f"direct{calls} takes less time than the best MPI of the cell in {above} of "
             f"{len(peers)} cells: the best MPI takes {ratio_text(median(ratios))} times as long in "
             f"the median cell ({ratio_text(min(ratios))} to {ratio_text(max(ratios))} from cell to "
@@ -93,7 +93,7 @@ def sentence(summary: Mapping[str, Any]) -> str:
     fewest = f"{blocks[0]} or {blocks[-1]}" if len(blocks) > 1 else str(blocks[0])
     few = f"{lacking} of {len(best)} cells have fewer than 6 blocks and no interval. "
     return (
-        f"{' '.join(found)} {few * bool(lacking)}{fewest} blocks of three MPIs in turns"
+        f"{' '.join(sentences)} {few * bool(lacking)}{fewest} blocks of three MPIs in turns"
         f"{_settings(best)}. Noise floor {percent_text(noise)}.{_disturbed(summary)}"
     )
 
@@ -104,11 +104,11 @@ def headline(summary: Mapping[str, Any]) -> str:
     counts = sorted({peer["ranks"] for peer in best})
     parts = []
     for calls, peers in _by_form(summary):
-        found = [peer["ratio"] for peer in peers]
+        over_direct = [peer["ratio"] for peer in peers]
         parts.append(
-            f"{ratio_text(median(found))} times as long as direct in the median cell{calls} "
-            f"({ratio_text(min(found))} to {ratio_text(max(found))} from cell to cell of "
-            f"{len(found)})"
+            f"{ratio_text(median(over_direct))} times as long as direct in the median cell{calls} "
+            f"({ratio_text(min(over_direct))} to {ratio_text(max(over_direct))} from cell to cell "
+            f"of {len(over_direct)})"
         )
     ranks = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     return (
@@ -121,8 +121,8 @@ def ratios(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Head and rows: plain calls by operation and size, a column for each number of ranks."""
     counts = sorted({peer["ranks"] for peer in summary["peers"]})
     direct, best = (
-        {_cell(row): row for row in each if row["form"] == PLAIN}
-        for each in (summary["direct"], _best(summary))
+        {_cell(row): row for row in cells if row["form"] == PLAIN}
+        for cells in (summary["direct"], _best(summary))
     )
     head = ["operation", "message", f"direct, {counts[-1]} ranks"]
     head += [f"best MPI / direct, {count} ranks" for count in counts]

@@ -23,16 +23,22 @@ def render(tuned: Tuned) -> RenderableType:
     table.add_column("now", justify="right", no_wrap=True)
     table.add_column("proposed", justify="right", no_wrap=True)
     table.add_column("gain, or why it stays")
-    for each in tuned.proposals:
-        proposed = Text(_amount(each.proposed, each.unit), "bold green") if each.changes else ""
-        table.add_row(each.variable, _amount(each.now, each.unit), proposed, _reason(each))
+    for proposal in tuned.proposals:
+        proposed = (
+            Text(_amount(proposal.proposed, proposal.unit), "bold green")
+            if proposal.changes
+            else ""
+        )
+        table.add_row(
+            proposal.variable, _amount(proposal.now, proposal.unit), proposed, _reason(proposal)
+        )
     return Group(table, *(Text(line) for line in _legend(tuned)))
 
 
-def _reason(each: Proposal) -> str:
-    if each.gain is None or each.cell is None:
-        return each.why
-    gain, cell = each.gain, each.cell
+def _reason(proposal: Proposal) -> str:
+    if proposal.gain is None or proposal.cell is None:
+        return proposal.why
+    gain, cell = proposal.gain, proposal.cell
     where = CALLS[cell.operation] + (f" of {size_text(cell.bytes)}" if cell.bytes else "")
     return (
         f"{ratio_text(gain.value)}× as fast ({ratio_text(gain.low)} to {ratio_text(gain.high)}) "
@@ -51,7 +57,8 @@ def _legend(tuned: Tuned) -> Iterator[str]:
         yield f"Note: {note}."
     yield ""
     launches = min(
-        (len(each.ratios) for every in tuned.compared.values() for each in every), default=0
+        (len(comparison.ratios) for every in tuned.compared.values() for comparison in every),
+        default=0,
     )
     if tuned.exports:
         yield "Put it into force, in the environment of rank 0:"

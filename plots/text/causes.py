@@ -50,11 +50,11 @@ def beside_data_path(campaign: Campaign) -> Iterator[str]:
             f"The host and its A/A pair run from one copy of their files ({named}). {PLACE}, which "
             "this noise floor does not hold."
         )
-    for each in rows(beside.straying_copies):
+    for row in rows(beside.straying_copies):
         yield (
             "The control differs: a plain copy without MPI already takes "
-            f"{ratio_and_interval(each)} times as long in {each.arm} at "
-            f"{bytes_text(each.bytes)}, {ranks_text(each.ranks)}; {each.straying} of {each.copies} "
+            f"{ratio_and_interval(row)} times as long in {row.arm} at "
+            f"{bytes_text(row.bytes)}, {ranks_text(row.ranks)}; {row.straying} of {row.copies} "
             "copies differ like this, and MPI cannot be the cause."
         )
 

@@ -207,14 +207,14 @@ def losses(campaign: Campaign) -> tuple[str, ...]:
     sentences = []
     for loss in campaign.data_paths.losses:
         mine = at(every.cells, mpi=loss.mpi, arm=loss.arm, transport="mpi")
-        each = [
+        costs = [
             f"{operation_name(name)} {brief(at(mine, operation=name))}"
             for name in in_order(mine["operation"], OPERATIONS)
         ]
-        if each:
+        if costs:
             sentences.append(
                 f"Without {' and '.join(loss.ways)}, {mpi_name(loss.mpi)} in {arm_name(loss.arm)} "
-                f"takes, {base_name(every.base)}: {'; '.join(each)}."
+                f"takes, {base_name(every.base)}: {'; '.join(costs)}."
             )
     return tuple(sentences)
 
@@ -282,7 +282,7 @@ def ending(frame: pd.DataFrame, campaign: Campaign) -> str:
             f"Intervals in brackets hold for all cells at once ({100 * CONFIDENCE:.0f} %)."
         )
         sentences.append(short_of_claim(int(differing["blocks"].min())))
-    return "".join(f" {each}" for each in sentences if each)
+    return "".join(f" {text}" for text in sentences if text)
 
 
 def _grid(frame: pd.DataFrame, arms: list[str]) -> Grid | None:

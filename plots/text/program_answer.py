@@ -24,16 +24,16 @@ def answers(cost: ProgramCost) -> list[tuple[str, list[str]]]:
     reference, *others = cost.costs
     return [
         (
-            each.arm,
+            arm.arm,
             [
-                *_total(each, reference, cost),
-                _parts(each, reference),
-                *_starts(each, reference),
-                *_calls(each),
-                *_why(each, reference, cost),
+                *_total(arm, reference, cost),
+                _parts(arm, reference),
+                *_starts(arm, reference),
+                *_calls(arm),
+                *_why(arm, reference, cost),
             ],
         )
-        for each in others
+        for arm in others
     ]
 
 
@@ -69,97 +69,97 @@ def conditions(cost: ProgramCost) -> list[str]:
     return lines
 
 
-def differs(each: ArmCost, cost: ProgramCost) -> bool:
+def differs(arm: ArmCost, cost: ProgramCost) -> bool:
     """Whether an environment's time is further from the reference's than equals are apart."""
-    return verdict(each.ratio.low, each.ratio.high, cost.floor) is Verdict.DIFFERS
+    return verdict(arm.ratio.low, arm.ratio.high, cost.floor) is Verdict.DIFFERS
 
 
-def _total(each: ArmCost, reference: ArmCost, cost: ProgramCost) -> list[str]:
-    least, most = bounds(each.ratio.low, each.ratio.high, cost.floor)
+def _total(arm: ArmCost, reference: ArmCost, cost: ProgramCost) -> list[str]:
+    least, most = bounds(arm.ratio.low, arm.ratio.high, cost.floor)
     what = "the same progress" if cost.window else "the program"
-    if math.isnan(each.ratio.low):
+    if math.isnan(arm.ratio.low):
         first = (
-            f"In {each.arm} {what} takes {ratio_text(each.ratio.value)} times as long as in "
+            f"In {arm.arm} {what} takes {ratio_text(arm.ratio.value)} times as long as in "
             f"{reference.arm}; {counted(cost.blocks, 'block')} are too few for an interval."
         )
-    elif differs(each, cost):
-        more = "longer" if each.ratio.value > 1 else "less"
+    elif differs(arm, cost):
+        more = "longer" if arm.ratio.value > 1 else "less"
         first = (
-            f"In {each.arm} {what} takes {more} than in {reference.arm}: "
-            f"{bound_text(each.ratio.low, each.ratio.high)}."
+            f"In {arm.arm} {what} takes {more} than in {reference.arm}: "
+            f"{bound_text(arm.ratio.low, arm.ratio.high)}."
         )
     else:
         first = (
-            f"In {each.arm} {what} takes as long as in {reference.arm}, as far as this can tell: "
+            f"In {arm.arm} {what} takes as long as in {reference.arm}, as far as this can tell: "
             f"{bound_text(least, most)}."
         )
-    if each.metric is None:
+    if arm.metric is None:
         return [first]
     return [
         first,
-        f"By its own figure it has {ratio_text(each.metric.value)} of that in {reference.arm} "
-        f"({interval_text(each.metric.low, each.metric.high)}).",
+        f"By its own figure it has {ratio_text(arm.metric.value)} of that in {reference.arm} "
+        f"({interval_text(arm.metric.low, arm.metric.high)}).",
     ]
 
 
-def _parts(each: ArmCost, reference: ArmCost) -> str:
+def _parts(arm: ArmCost, reference: ArmCost) -> str:
     def split(one: ArmCost) -> str:
         work = max(0.0, one.seconds - one.mpi)
         return f"{seconds_text(work)} its own work and {seconds_text(one.mpi)} MPI"
 
-    if not (each.mpi or reference.mpi):
+    if not (arm.mpi or reference.mpi):
         there = seconds_text(reference.seconds)
-        return f"It works for {seconds_text(each.seconds)}; in {reference.arm} for {there}."
+        return f"It works for {seconds_text(arm.seconds)}; in {reference.arm} for {there}."
     return (
-        f"Of its {seconds_text(each.seconds)}, {split(each)}; in {reference.arm} of "
+        f"Of its {seconds_text(arm.seconds)}, {split(arm)}; in {reference.arm} of "
         f"{seconds_text(reference.seconds)}, {split(reference)}."
     )
 
 
-def _starts(each: ArmCost, reference: ArmCost) -> list[str]:
+def _starts(arm: ArmCost, reference: ArmCost) -> list[str]:
     lines = []
-    if abs(each.started - reference.started) > FAR_START:
+    if abs(arm.started - reference.started) > FAR_START:
         lines.append(
-            f"It starts in {seconds_text(each.started)} instead of "
+            f"It starts in {seconds_text(arm.started)} instead of "
             f"{seconds_text(reference.started)}."
         )
-    if abs(each.readied - reference.readied) > FAR_START:
+    if abs(arm.readied - reference.readied) > FAR_START:
         lines.append(
-            f"From there to the end of MPI_Init it takes {seconds_text(each.readied)} instead of "
+            f"From there to the end of MPI_Init it takes {seconds_text(arm.readied)} instead of "
             f"{seconds_text(reference.readied)}."
         )
     return lines
 
 
-def _calls(each: ArmCost) -> list[str]:
-    if not each.slower:
+def _calls(arm: ArmCost) -> list[str]:
+    if not arm.slower:
         return []
     named = "; ".join(
         f"{call.name}: {ratio_text(call.ratio.value)} times as long "
         f"({interval_text(call.ratio.low, call.ratio.high)}), {share_text(call.share)} of the time"
-        for call in each.slower
+        for call in arm.slower
     )
     return [f"Slower calls, those first that add most: {named}."]
 
 
-def _why(each: ArmCost, reference: ArmCost, cost: ProgramCost) -> list[str]:
+def _why(arm: ArmCost, reference: ArmCost, cost: ProgramCost) -> list[str]:
     """Causes, those of the part that lost most first; differences that did not cost come last."""
-    if not each.causes:
-        if differs(each, cost) and each.ratio.value > 1:
+    if not arm.causes:
+        if differs(arm, cost) and arm.ratio.value > 1:
             return ["No cause is known: of what is looked for, nothing differs."]
         return []
-    mpi = each.mpi - reference.mpi
-    work = (each.seconds - each.mpi) - (reference.seconds - reference.mpi)
+    mpi = arm.mpi - reference.mpi
+    work = (arm.seconds - arm.mpi) - (reference.seconds - reference.mpi)
     lost = "MPI" if mpi > work else "work"
 
     def is_last(cause: Cause) -> bool:
         return cause.part not in ("", lost)
 
-    ordered = sorted(each.causes, key=is_last)
+    ordered = sorted(arm.causes, key=is_last)
     texts = "; ".join(cause.text for cause in ordered)
-    if math.isnan(each.ratio.low):
+    if math.isnan(arm.ratio.low):
         return [f"What differs, whatever it costs: {texts}."]
-    if not (differs(each, cost) and each.ratio.value > 1):
+    if not (differs(arm, cost) and arm.ratio.value > 1):
         return [f"What differs, without a cost that is seen beyond noise: {texts}."]
     likely = [cause for cause in ordered if not is_last(cause)]
     lines = [f"Possible cause: {cause.text}. What mends it: {cause.remedy}." for cause in likely]

@@ -50,7 +50,7 @@
   const { kept, series, cells } = JSON.parse(store.textContent);
   const part = (name) => view.querySelector(`[data-part="${name}"]`);
   const time = (us) => {
-    const [unit, size] = [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]].find(([, each]) => us >= each * 0.9995) ?? ["ns", 1e-3];
+    const [unit, size] = [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]].find(([, scale]) => us >= scale * 0.9995) ?? ["ns", 1e-3];
     const value = us / size;
     return `${value >= 99.95 ? value.toFixed(0) : value.toPrecision(3)} ${unit}`;
   };
@@ -69,7 +69,7 @@
     const tenths = Array.from({ length: 90 }, (_, place) => 1 + place / 10);
     const choices = [[1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], tenths, tenths.flatMap((step) => [0, 2, 4, 6, 8].map((more) => step + more / 100))]
       .map((steps) => decades.flatMap((decade) => steps.map((step) => step * decade)).filter((us) => us > low && us < high));
-    const ticks = choices.find((found) => found.length > 2) ?? choices.at(-1);
+    const ticks = choices.find((choice) => choice.length > 2) ?? choices.at(-1);
     let free = -Infinity, last = "";
     for (const us of ticks) {
       drawing.append(make("line", { x1: x(us), x2: x(us), y1: top, y2: bottom, class: "rule" }));
