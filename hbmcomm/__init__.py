@@ -98,8 +98,8 @@ def _late(name: str) -> object:
     for sources that are on the path without one.
     """
     if name in _WITH_MPI:
-        found: object = getattr(importlib.import_module(f"{__name__}.{_WITH_MPI[name]}"), name)
-        return found
+        attribute: object = getattr(importlib.import_module(f"{__name__}.{_WITH_MPI[name]}"), name)
+        return attribute
     if name == "__version__":
         from importlib import metadata
 

@@ -149,10 +149,10 @@ class Communicator(Allocating, Sharing, Derivable):
         if self.device is not None:
             return f"{self.kind} on {self.device}"
         try:
-            found = self._array_factory().kind
+            memory = self._array_factory().kind
         except HbmcommError:  # such as after a move to CPUs that have no memory of the kind
             return str(self.kind)
-        return f"{self.kind} on node {format_list(found.nodes)}{' (emulated)' * found.emulated}"
+        return f"{self.kind} on node {format_list(memory.nodes)}{' (emulated)' * memory.emulated}"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """COMM_NULL is pickled as mpi4py's; others cannot be pickled, as in mpi4py."""

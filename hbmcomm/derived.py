@@ -54,7 +54,7 @@ class Derivable(Transport):
                 self._abandon()
             vars(self).clear()
             vars(self).update(before)
-            if name == names[-1] or not all(each.recoverable for each in failed):
+            if name == names[-1] or not all(failure.recoverable for failure in failed):
                 first = failed[0]
                 raise problem or first.kind(f"rank {first.rank}: {first.text}")
 
@@ -173,7 +173,7 @@ def unwrapped(comm: MPI.Comm) -> MPI.Intracomm:
 
 
 def _topology_of(comm: MPI.Comm) -> Any:
-    return next((each for each in _TOPOLOGIES if isinstance(comm, each)), None)
+    return next((topology for topology in _TOPOLOGIES if isinstance(comm, topology)), None)
 
 
 def _begin_may_fail(comm: Transport) -> bool:
@@ -220,8 +220,8 @@ def _selecting(name: str) -> Callable[..., Any]:
 
 def _may_block() -> set[str]:
     """The collectives that some transport overrides, without the nonblocking ones."""
-    classes = {base for each in TRANSPORTS.values() for base in each.__mro__}
-    own = {name for each in classes - set(Transport.__mro__) for name in vars(each)}
+    classes = {base for transport in TRANSPORTS.values() for base in transport.__mro__}
+    own = {name for cls in classes - set(Transport.__mro__) for name in vars(cls)}
     return {name for name in own & set(dir(MPI.Intracomm)) if not re.match("_|I[a-z]", name)}
 
 

@@ -88,8 +88,8 @@ def options_of(
         file = os.fspath(device)
         _check_device(file, kind, names, bound)
         return Options("dax", bound, file, ("direct",))
-    found = resolve(default_kind() if kind is None else kind, bound)
-    return Options(found.name, bound, None, names)
+    resolved = resolve(default_kind() if kind is None else kind, bound)
+    return Options(resolved.name, bound, None, names)
 
 
 def _bound(nodes: Iterable[int]) -> Nodes:
@@ -162,7 +162,7 @@ def gather_failures(comm: MPI.Comm, problem: Exception | None) -> list[BeginFail
             isinstance(problem, OSError) and problem.errno == errno.ENOMEM
         )
         own = BeginFailure(comm.rank, HbmcommError, _described(problem), recoverable)
-    return [each for each in MPI.Comm.allgather(comm, own) if each is not None]
+    return [failure for failure in MPI.Comm.allgather(comm, own) if failure is not None]
 
 
 def _described(error: Exception) -> str:

@@ -15,9 +15,9 @@ def parse_quantity(text: str, units: Mapping[str, int]) -> int | None:
     Args:
         units: by its name, what a unit multiplies a number by.
     """
-    found = re.fullmatch(r"(\d{1,19})\s*([a-z]*)", text.strip().lower())
+    match = re.fullmatch(r"(\d{1,19})\s*([a-z]*)", text.strip().lower())
     spelled = {spelling: factor for name, factor in units.items() for spelling in _spellings(name)}
-    return int(found[1]) * spelled[found[2]] if found and found[2] in spelled else None
+    return int(match[1]) * spelled[match[2]] if match and match[2] in spelled else None
 
 
 def _spellings(unit: str) -> tuple[str, ...]:

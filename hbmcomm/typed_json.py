@@ -54,9 +54,9 @@ def _typed(kind: Any, value: Any, any_kind: Any) -> Any:
         if type(value) is str and value in inner:
             return value
     elif origin is dict and type(value) is dict:
-        return {key: _typed(inner[1], each, any_kind) for key, each in value.items()}
+        return {key: _typed(inner[1], inner_value, any_kind) for key, inner_value in value.items()}
     elif origin is frozenset and type(value) is list:
-        return frozenset(_typed(inner[0], each, any_kind) for each in value)
+        return frozenset(_typed(inner[0], member, any_kind) for member in value)
     elif hasattr(kind, "_fields") and type(value) is list:
         return kind(*_each(get_type_hints(kind).values(), value, any_kind))
     elif origin is tuple and type(value) is list:
@@ -76,7 +76,7 @@ def _typed(kind: Any, value: Any, any_kind: Any) -> Any:
 def _each(kinds: Any, values: list[Any], any_kind: Any) -> list[Any]:
     if len(kinds) != len(values):
         raise ValueError(f"{_shown(values)} has {len(values):,} entries, not {len(kinds):,}")
-    return [_typed(kind, each, any_kind) for kind, each in zip(kinds, values, strict=True)]
+    return [_typed(kind, value, any_kind) for kind, value in zip(kinds, values, strict=True)]
 
 
 def _shown(value: Any) -> str:

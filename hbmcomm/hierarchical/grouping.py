@@ -44,20 +44,20 @@ def find_hosts(allgather: Allgather, rank: int) -> list[tuple[int, ...]]:
         }
         reach: list[set[int]] = list(allgather(mapped))
     finally:
-        for each in segments:
-            each.unlink()
+        for own_segment in segments:
+            own_segment.unlink()
     return groups(reach)
 
 
 def _segments() -> list[Segment]:
     """A short segment of each backing that works here; it holds no memory."""
-    found = []
+    segments = []
     for backing in segment.BACKINGS:
         try:
-            found.append(segment.create(backing, HUGE_PAGE))
+            segments.append(segment.create(backing, HUGE_PAGE))
         except OSError:
             continue
-    return found
+    return segments
 
 
 def _can_map(trial: _Trial) -> bool:
@@ -80,15 +80,15 @@ def groups(reach: Sequence[Collection[int]]) -> list[Ranks]:
         reach: For each rank, those of which it could map memory. Two ranks are on one host if they
             can map each other's, and that of all others on it.
     """
-    found: list[list[int]] = []
+    hosts: list[list[int]] = []
     for rank, mapped in enumerate(reach):
-        for group in found:
+        for group in hosts:
             if all(other in mapped and rank in reach[other] for other in group):
                 group.append(rank)
                 break
         else:
-            found.append([rank])
-    return [tuple(group) for group in found]
+            hosts.append([rank])
+    return [tuple(group) for group in hosts]
 
 
 def in_order_of_leading(ranks: Sequence[int], nodes: Mapping[int, int]) -> Ranks:
@@ -116,7 +116,7 @@ class Layout:
     ) -> None:
         """`leaders`: at most; hosts with fewer ranks limit it. `nodes`: the node of each rank."""
         self.hosts, self.rank = tuple(hosts), rank
-        self.host_of = {each: host for host, ranks in enumerate(hosts) for each in ranks}
+        self.host_of = {member: host for host, ranks in enumerate(hosts) for member in ranks}
         self.host = self.host_of[rank]
         self.index = self.inside.index(rank)
         self.leaders = max(1, min(leaders, *map(len, self.hosts)))

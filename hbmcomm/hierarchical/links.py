@@ -88,13 +88,13 @@ class Listener:
         end = time.monotonic() + PATIENCE
         while (left := end - time.monotonic()) > 0:
             for key, _ in self._selector.select(left):
-                found: Any = key.fileobj
-                if found in self._doors:
-                    self._admit(found)
-                elif found in self._callers and (rank := self._rank_of(found)) is not None:
-                    return rank, Link(found)
+                ready: Any = key.fileobj
+                if ready in self._doors:
+                    self._admit(ready)
+                elif ready in self._callers and (rank := self._rank_of(ready)) is not None:
+                    return rank, Link(ready)
             now = time.monotonic()
-            for late in [each for each, caller in self._callers.items() if caller.deadline < now]:
+            for late in [sock for sock, caller in self._callers.items() if caller.deadline < now]:
                 self._forget(late).close()
         return None
 
@@ -134,8 +134,8 @@ class Listener:
 
     def close(self) -> None:
         """Accept no more."""
-        for each in list(self._callers):
-            self._forget(each).close()
+        for connected in list(self._callers):
+            self._forget(connected).close()
         self._selector.close()
         for door in self._doors:
             door.close()
@@ -256,13 +256,13 @@ def reached_at(own: Network, others: Collection[Network]) -> list[str]:
     The kernel chooses one for each of theirs, by its routes; nothing is sent. An address of another
     machine that forwards to this one (NAT) is none of its own: nobody is reached by that.
     """
-    found = set[str]()
-    theirs = {each for other in others if other != own for each in other.addresses}
+    reachable = set[str]()
+    theirs = {ip for other in others if other != own for ip in other.addresses}
     for address in theirs - set(own.addresses):
         with suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as asking:  # no route
             asking.connect((address, 9))  # discard
-            found.add(asking.getsockname()[0])
-    return sorted(found) or [_LOOPBACK]
+            reachable.add(asking.getsockname()[0])
+    return sorted(reachable) or [_LOOPBACK]
 
 
 _RECENT = 16  # calls

@@ -34,18 +34,18 @@ def settings(environ: Mapping[str, str] = os.environ) -> Settings:
     Raises:
         HbmcommError: A variable's value is not allowed.
     """
-    found = Settings()
+    chosen = Settings()
     if algorithm := environ.get(ALGORITHM, "").strip():
         if algorithm not in NAMES:
             known = ", ".join(NAMES)
             raise HbmcommError(f"{ALGORITHM}={algorithm} is unknown; take one of {known}")
-        found = found._replace(algorithm=algorithm)
+        chosen = chosen._replace(algorithm=algorithm)
     if text := environ.get(LEADERS, "").strip():
-        found = found._replace(leaders=_number(LEADERS, text, {"": 1}, 1, "such as 2"))
+        chosen = chosen._replace(leaders=_number(LEADERS, text, {"": 1}, 1, "such as 2"))
     if text := environ.get(SEGMENT, "").strip():
         nbytes = _number(SEGMENT, text, BYTES, LEAST_SEGMENT, "of bytes, such as 512KiB")
-        found = found._replace(segment_bytes=nbytes)
-    return found
+        chosen = chosen._replace(segment_bytes=nbytes)
+    return chosen
 
 
 def _number(name: str, text: str, units: Mapping[str, int], least: int, form: str) -> int:

@@ -97,7 +97,7 @@ class Hierarchical(Direct):
             )
         asked = consensus.run_on_all(own.allgather, lambda: (settings(), setting().place.node))
         chosen, nodes = asked[0][0], dict(enumerate(node for _, node in asked))
-        on_each = [len({nodes[each] for each in ranks}) for ranks in hosts]
+        on_each = [len({nodes[member] for member in ranks}) for ranks in hosts]
         layout = Layout(hosts, rank, chosen.leaders or min(on_each), nodes)
         among = MPI.Intracomm(own.Split(layout.host, rank))
         create = partial(create_arena, kind=partial(resolve, self.kind, self.nodes))
@@ -155,8 +155,8 @@ class Hierarchical(Direct):
         super()._abandon()
 
     def _neighbours(self) -> Neighbours | None:
-        found = super()._neighbours()
-        return None if found is None else found._replace(ranks=self._inside)
+        neighbours = super()._neighbours()
+        return None if neighbours is None else neighbours._replace(ranks=self._inside)
 
     # ---- failures ----
 

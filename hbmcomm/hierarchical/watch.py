@@ -259,7 +259,7 @@ def create(allgather: Allgather, layout: Layout) -> Watch | None:
     for link in links.values():
         link.close()
     if layout.rank == 0:
-        one, other = next((rank, each[0]) for rank, each in enumerate(unreached) if each)
+        one, other = next((rank, peers[0]) for rank, peers in enumerate(unreached) if peers)
         warnings.warn(
             f"ranks {one} and {other} cannot be connected by TCP: only MPI can report ranks of "
             "other hosts that die; let ranks connect to each other",

@@ -87,16 +87,16 @@ def create_by(
         most, fresh = None, False
         while True:
             handshake = Handshake(allgather, rank, size, control)
-            found = handshake.run(wish, method, most, fresh, begin)
-            if found.arena is not None:
-                return found.arena, found.extras
-            if found.too_long and found.longest > LEAST_ARRAYS:
-                most = found.longest // _SHORTER
-            elif found.unlinked and not fresh:
+            outcome = handshake.run(wish, method, most, fresh, begin)
+            if outcome.arena is not None:
+                return outcome.arena, outcome.extras
+            if outcome.too_long and outcome.longest > LEAST_ARRAYS:
+                most = outcome.longest // _SHORTER
+            elif outcome.unlinked and not fresh:
                 fresh = True
             else:
                 break
-        refused.append(f"{method.name}: {found.refused}")
+        refused.append(f"{method.name}: {outcome.refused}")
     raise ArenaUnavailable(
         f"the ranks cannot share memory: {'; '.join(refused) or 'no method is available'}; take "
         "transport='mpi', or let containers share their PID or IPC namespace, or a folder that "

@@ -90,13 +90,13 @@ class ArrayFactory:
 
 def private_factory(kind: str | None = None, nodes: Iterable[int] | None = None) -> ArrayFactory:
     """The factory of arrays private to this process; arguments and errors as for `empty`."""
-    found = resolve(default_kind() if kind is None else kind, nodes)
+    resolved = resolve(default_kind() if kind is None else kind, nodes)
     pinned = nodes is not None
 
     def holds(block: Block | NumpyPiece) -> bool:
-        return (block.kind.nodes, block.kind.policy) == (found.nodes, found.policy)
+        return (block.kind.nodes, block.kind.policy) == (resolved.nodes, resolved.policy)
 
-    return ArrayFactory(found, lambda nbytes: allocate(found, nbytes, pinned), holds)
+    return ArrayFactory(resolved, lambda nbytes: allocate(resolved, nbytes, pinned), holds)
 
 
 def empty(

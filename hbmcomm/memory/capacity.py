@@ -160,8 +160,8 @@ def headroom(procfs: Path = Path("/proc")) -> int:
 
 def quotas(procfs: Path = Path("/proc")) -> tuple[Quota, ...]:
     """This process's limits of CPU time, from its own group up."""
-    found = (_quota(folder, version) for version, folder in _folders(procfs, "cpu"))
-    return tuple(quota for quota in found if quota is not None)
+    limits = (_quota(folder, version) for version, folder in _folders(procfs, "cpu"))
+    return tuple(quota for quota in limits if quota is not None)
 
 
 @cache
@@ -172,7 +172,7 @@ def _folders(procfs: Path, controller: str) -> list[tuple[str, Path]]:
         mounts = (procfs / "self/mountinfo").read_text()
     except OSError:
         return []
-    found = []
+    folders = []
     for version, root, mount in _mounts(mounts, controller):
         names = rf"\d+:(?:[^:]*,)?{controller}(?:,[^:]*)?" if version == "cgroup" else "0:"
         own = re.search(rf"^{names}:(.*)$", groups, re.MULTILINE)
@@ -182,22 +182,22 @@ def _folders(procfs: Path, controller: str) -> list[tuple[str, Path]]:
         inside = own[1].removeprefix(root.rstrip("/")) if own[1].startswith(root) else "/"
         folder = mount / inside.lstrip("/")
         while folder.is_relative_to(mount):
-            found.append((version, folder))
+            folders.append((version, folder))
             folder = folder.parent
-    return found
+    return folders
 
 
 def _mounts(mounts: str, controller: str) -> list[tuple[str, str, Path]]:
     """Version, root and mount point of each cgroup mount that may have a controller."""
-    found = []
+    cgroup_mounts = []
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         version, _, options = after.partition(" ")
         named = re.split(r"[ ,]", options)
         if version == "cgroup2" or (version == "cgroup" and controller in named):
             root, mount = before.split()[3:5]
-            found.append((version, root, Path(mount)))
-    return found
+            cgroup_mounts.append((version, root, Path(mount)))
+    return cgroup_mounts
 
 
 def _quota(folder: Path, version: str) -> Quota | None:

@@ -78,7 +78,7 @@ def _kind_of(name: str) -> type[Exception]:
     """ValueError, or an error of this package; HbmcommError where it has none of this name."""
     kinds: list[type[Exception]] = [ValueError, HbmcommError]
     for kind in kinds:
-        kinds += [each for each in kind.__subclasses__() if each.__module__.startswith("hbmcomm.")]
+        kinds += [cls for cls in kind.__subclasses__() if cls.__module__.startswith("hbmcomm.")]
     return next((kind for kind in kinds if kind.__name__ == name), HbmcommError)
 
 
@@ -89,8 +89,8 @@ def run_on_all(allgather: Allgather, act: Callable[[], T]) -> list[T]:
         HbmcommError, ValueError: The same on every rank: that of the lowest rank that failed;
             HbmcommError for errors of other types.
     """
-    found = list(allgather(run_locally(act)))
-    refused = first_problem([problem for _, problem in found])
+    outcomes = list(allgather(run_locally(act)))
+    refused = first_problem([problem for _, problem in outcomes])
     if refused is not None:
         raise HbmcommError(refused)
-    return [value for value, _ in found]
+    return [value for value, _ in outcomes]

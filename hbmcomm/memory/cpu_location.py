@@ -48,7 +48,7 @@ def locate(
     quotas: tuple[Quota, ...] = (),
 ) -> CpuLocation:
     """The location on any machine, given the process's CPUs and its current CPU (None: unknown)."""
-    caches = {cpu: min(each.cpus) for each in topology.caches for cpu in each.cpus}
+    caches = {cpu: min(cpu_cache.cpus) for cpu_cache in topology.caches for cpu in cpu_cache.cpus}
     nodes = {cpu: node.id for node in topology.nodes for cpu in node.cpus}
     packages = {cpu: package for cpu in cpus if (package := _package(sysfs, cpu)) is not None}
     at = running if running in cpus else min(cpus, default=0)
@@ -90,8 +90,8 @@ def _union(sets: Iterable[frozenset[int]]) -> frozenset[int]:
 
 def _one(number_of: Mapping[int, int], cpus: frozenset[int], at: int, otherwise: int = 0) -> int:
     """The number that all CPUs have, or that of the CPU `at`."""
-    found = {number_of[cpu] for cpu in cpus if cpu in number_of}
-    return found.pop() if len(found) == 1 else number_of.get(at, otherwise)
+    numbers = {number_of[cpu] for cpu in cpus if cpu in number_of}
+    return numbers.pop() if len(numbers) == 1 else number_of.get(at, otherwise)
 
 
 @cache

@@ -65,14 +65,14 @@ def create_arena(
 
     seen = run_on_all(allgather, inspect)
     device, tokens = seen[rank][0], [token for _, token in seen]
-    found = mappings.of(device)
-    if found is None or len(set(tokens)) > 1:
+    mapping = mappings.of(device)
+    if mapping is None or len(set(tokens)) > 1:
         _check_free(path, tokens)
-        _check_same([each for each, _ in seen])
+        _check_same([file for file, _ in seen])
         _check_size(device, size, control)
-        found = _take(allgather, rank, size, device)
-        mappings.add(found)
-    slices = SliceProvider(found)
+        mapping = _take(allgather, rank, size, device)
+        mappings.add(mapping)
+    slices = SliceProvider(mapping)
 
     def provide(_kind: Kind, _lengths: Lengths, _most: int | None, _fresh: bool) -> Provider:
         return slices
@@ -131,8 +131,8 @@ def _check_same(seen: Sequence[DaxFile]) -> None:
 
 
 def _check_size(device: DaxFile, ranks: int, control: int) -> None:
-    found = dax_mapping.slice_bytes(device, ranks)
-    if ranks > owner_table.LINES or found < control + STEP:
+    slice_bytes = dax_mapping.slice_bytes(device, ranks)
+    if ranks > owner_table.LINES or slice_bytes < control + STEP:
         raise OutOfMemory(
             f"device={device.path} has {device.nbytes:,} bytes: too few for {ranks} ranks, each of "
             f"which needs {control:,} and room for arrays; take fewer ranks or a larger device"
@@ -151,7 +151,7 @@ def _take(allgather: Allgather, rank: int, size: int, device: DaxFile) -> Device
         token = run_on_all(allgather, lambda: map_it().claim_first() if rank == 0 else b"")[0]
         run_on_all(allgather, lambda: map_it().claim_with(token) if rank else None)
     except HbmcommError:
-        for each in mapped:
-            each.release()
+        for mapping in mapped:
+            mapping.release()
         raise
     return mapped[0]

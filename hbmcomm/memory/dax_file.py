@@ -39,8 +39,8 @@ class DaxFile:
     @property
     def evidence(self) -> str:
         """Its node, and where that was read."""
-        found = "none" if self.node is None else self.node
-        return f"{self.path}: target_node {found} in /sys/bus/dax/devices/{self.name}"
+        target = "none" if self.node is None else self.node
+        return f"{self.path}: target_node {target} in /sys/bus/dax/devices/{self.name}"
 
 
 def inspect(path: str, sysfs: Path = SYSFS) -> DaxFile:
@@ -98,11 +98,11 @@ def mapped(
     except OSError:
         return
     for line in lines:
-        found = re.match(r"([0-9a-f]+)-([0-9a-f]+) ...s \S+ \S+ \d+ +(/.*)", line)
-        if not found:
+        match = re.match(r"([0-9a-f]+)-([0-9a-f]+) ...s \S+ \S+ \d+ +(/.*)", line)
+        if not match:
             continue
-        low, high = max(int(found[1], 16), start), min(int(found[2], 16), end)
-        if low < high and (device := _device_at(found[3], sysfs)):
+        low, high = max(int(match[1], 16), start), min(int(match[2], 16), end)
+        if low < high and (device := _device_at(match[3], sysfs)):
             yield low, high, device
 
 
@@ -192,15 +192,15 @@ def _why_refused(path: str, error: OSError) -> str:
 def _why_not_permitted(path: str, state: os.stat_result) -> str:
     groups = ", ".join(str(group) for group in sorted({os.getegid(), *os.getgroups()}))
     mode = stat.S_IMODE(state.st_mode)
-    found = (
+    reason = (
         f"user {os.geteuid()} in groups {groups} may not read and write it: "
         f"mode {mode:o}, user {state.st_uid}, group {state.st_gid}"
     )
     join = f"(docker: --device {path} --group-add {state.st_gid})"
     if mode & 0o060 == 0o060:
-        return f"{found}; join group {state.st_gid} {join}"
+        return f"{reason}; join group {state.st_gid} {join}"
     return (
-        f"{found}; as root, chgrp GROUP {path} and chmod 660 {path}, then join that group "
+        f"{reason}; as root, chgrp GROUP {path} and chmod 660 {path}, then join that group "
         "(docker: --device and --group-add)"
     )
 

@@ -105,10 +105,10 @@ class Handshake:
         created = False
         try:
             answers = list(self._allgather(self._answer(wish, method, most, fresh)))
-            extras = [each.extra for each in answers]
-            problems = [each.problem for each in answers]
+            extras = [answer.extra for answer in answers]
+            problems = [answer.problem for answer in answers]
             if not any(problems):
-                offers = [each.offer for each in answers]
+                offers = [answer.offer for answer in answers]
                 _, problem = consensus.run_locally(lambda: self._map(wish(), offers, extras, begin))
                 problems = list(self._allgather(problem))
             refused = consensus.first_problem(problems)
@@ -119,9 +119,9 @@ class Handshake:
             self._arena if created else None,
             extras,
             refused or "",
-            any(each is not None and each.too_long for each in problems),
-            max(each.longest for each in answers),
-            any(each.unlinked for each in answers),
+            any(failure is not None and failure.too_long for failure in problems),
+            max(answer.longest for answer in answers),
+            any(answer.unlinked for answer in answers),
         )
 
     def _answer(
@@ -141,8 +141,10 @@ class Handshake:
             return self._offer(wanted, *self._providers)
 
         offered, problem = consensus.run_locally(offer)
-        longest = max((each.pool.nbytes for each in self._providers[1:]), default=lengths.arrays)
-        unlinked = any(each.unlinked for each in self._providers)
+        longest = max(
+            (provider.pool.nbytes for provider in self._providers[1:]), default=lengths.arrays
+        )
+        unlinked = any(provider.unlinked for provider in self._providers)
         return Answer(offered, wanted.extra, problem, longest, unlinked)
 
     def _offer(self, wish: Wish, ordinary: Provider, arrays: Provider) -> Offer:
@@ -163,27 +165,27 @@ class Handshake:
         ordinary, arrays = self._providers
         boot = procfs.boot(Path("/proc"))
         ranks: list[RankMemory] = []
-        found: list[tuple[PeerMemory, PeerMemory]] = []
+        peers: list[tuple[PeerMemory, PeerMemory]] = []
         for number, offer in enumerate(offers):
             try:
                 if offer is None:
                     raise FileNotFoundError("it offers none")
-                found.append((ordinary.attach(offer.ordinary), arrays.attach(offer.arrays)))
-                ranks.append(self._checked(offer, *found[-1], boot))
+                peers.append((ordinary.attach(offer.ordinary), arrays.attach(offer.arrays)))
+                ranks.append(self._checked(offer, *peers[-1], boot))
             except Exception as error:  # an offer of another process may be of any form
                 too_long = isinstance(error, OSError) and error.errno in TOO_LONG
                 text = f"cannot map the memory of rank {number} ({error})"
                 raise SharingRefused(text, too_long) from None
-        if len({each.control for each in ranks}) < len(ranks):
+        if len({memory.control for memory in ranks}) < len(ranks):
             raise SharingRefused("two ranks offer the same control block")
         membership = Membership(
             self._rank,
             boot,
-            tuple(each.claim for each in ranks),
-            tuple(each.control + self._marks for each in ranks),
-            tuple(theirs.mapped for theirs, _ in found),
+            tuple(memory.claim for memory in ranks),
+            tuple(memory.control + self._marks for memory in ranks),
+            tuple(theirs.mapped for theirs, _ in peers),
         )
-        mapped = [theirs.mapped for _, theirs in found]
+        mapped = [theirs.mapped for _, theirs in peers]
         self._arena = Arena(wish.kind, ordinary.pool, arrays.pool, ranks, membership, mapped)
         if begin is not None:
             self._begun = True

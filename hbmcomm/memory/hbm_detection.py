@@ -97,26 +97,26 @@ def by_bandwidth(clues: Clues) -> dict[int, str]:
         (known[node.id] for node in clues.with_memory if node.cpus and node.id in known),
         default=0.0,
     )
-    found = {}
+    sentences = {}
     for node in clues.without_cpus:
         speed = known.get(node.id, 0.0)
         if dram and speed >= RATIO * dram:
-            found[node.id] = (
+            sentences[node.id] = (
                 f"node {node.id}: HMAT read bandwidth {_gb(speed)}, "
                 f"{speed / dram:.1f} times the {_gb(dram)} of the nodes with CPUs"
             )
         elif speed >= threshold and speed > dram:
-            found[node.id] = (
+            sentences[node.id] = (
                 f"node {node.id}: HMAT read bandwidth {_gb(speed)}, "
                 f"above the threshold of {_gb(threshold)}"
             )
     if "CPU Max" in clues.processor.get("model name", ""):
-        found |= {
+        sentences |= {
             number: f"node {number}: HMAT read bandwidth {_gb(speed)}, above the threshold of "
             f"{_gb(threshold)} like all memory of this Xeon Max"
             for number, speed in _fast_throughout(clues).items()
         }
-    return found
+    return sentences
 
 
 def by_gpu(clues: Clues) -> dict[int, str]:

@@ -248,10 +248,10 @@ def collapse(address: int, nbytes: int) -> None:
 
 
 def _map(address: int, nbytes: int, access: int, flags: int, descriptor: int = -1) -> int:
-    found = _libc.mmap(_pointer(address), nbytes, access, flags, descriptor, 0)
-    if int(_ffi.cast("intptr_t", found)) == -1:
+    pointer = _libc.mmap(_pointer(address), nbytes, access, flags, descriptor, 0)
+    if int(_ffi.cast("intptr_t", pointer)) == -1:
         raise _refused("mmap")
-    return int(_ffi.cast("uintptr_t", found))
+    return int(_ffi.cast("uintptr_t", pointer))
 
 
 def _whole_pages(address: int, nbytes: int) -> tuple[int, int]:

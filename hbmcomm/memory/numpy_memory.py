@@ -130,25 +130,25 @@ def capsule(handler: int, end: int | None = None, owner: object = None) -> Any:
         end: Address of a C function that the capsule calls when the last array is freed.
         owner: Kept alive until then: it is the capsule's context, and `end` must release it.
     """
-    found = _new(handler, _CAPSULE_NAME, None)
+    hook = _new(handler, _CAPSULE_NAME, None)
     if end is not None:
         _keep(owner)
-        _set_context(found, id(owner))
-        _set_destructor(found, end)
-    return found
+        _set_context(hook, id(owner))
+        _set_destructor(hook, end)
+    return hook
 
 
 def handler_name(array: NDArray[Any]) -> str | None:
     """The name of the handler that allocated an array's memory; None for a view."""
-    found: str | None = import_module(_NUMPY_CORE).get_handler_name(array)
-    return found
+    allocator_name: str | None = import_module(_NUMPY_CORE).get_handler_name(array)
+    return allocator_name
 
 
 def addresses() -> tuple[int, int, int]:
     """The addresses of PyCapsule_GetPointer, PyCapsule_GetContext and Py_DecRef, for C."""
     names = ("PyCapsule_GetPointer", "PyCapsule_GetContext", "Py_DecRef")
-    found = (ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in names)
-    pointer, context, release = (int(address or 0) for address in found)
+    raw = (ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in names)
+    pointer, context, release = (int(address or 0) for address in raw)
     return pointer, context, release
 
 

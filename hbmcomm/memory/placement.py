@@ -41,18 +41,18 @@ def placement(array: NDArray[Any]) -> dict[int, int]:
     Raises:
         PlacementUnknown: The kernel refuses all three methods, or gives no target node of a device.
     """
-    found: Counter[int] = Counter()
+    by_node: Counter[int] = Counter()
     for low, high, device in _parts(array):
         if device is None:
-            found.update(_ask(low, high)[1])
+            by_node.update(_ask(low, high)[1])
         elif device.node is None:
             raise PlacementUnknown(
                 f"the kernel gives no node of {device.path} (target_node of {device.name} in "
                 "sysfs); see the machine's documentation for where its memory is"
             )
         else:
-            found[device.node] += high - low
-    return dict(sorted(found.items()))
+            by_node[device.node] += high - low
+    return dict(sorted(by_node.items()))
 
 
 def node_of(array: NDArray[Any]) -> int | None:
@@ -107,25 +107,25 @@ def _ask(start: int, end: int) -> tuple[str, dict[int, int]]:
 
 
 def _by_move_pages(start: int, end: int) -> dict[int, int]:
-    found: Counter[int] = Counter()
+    by_node: Counter[int] = Counter()
     for first, last in _chunks(start, end):
         for page, node in zip(
             range(first, last, PAGE), kernel.nodes_of(first, (last - first) // PAGE), strict=True
         ):
             if node >= 0:
-                found[node] += _overlap(page, page + PAGE, start, end)
-    return dict(sorted(found.items()))
+                by_node[node] += _overlap(page, page + PAGE, start, end)
+    return dict(sorted(by_node.items()))
 
 
 def _by_get_mempolicy(start: int, end: int) -> dict[int, int]:
-    found: Counter[int] = Counter()
+    by_node: Counter[int] = Counter()
     for page in _touched_pages(start, end):
-        found[kernel.node_of(page)] += _overlap(page, page + PAGE, start, end)
-    return dict(sorted(found.items()))
+        by_node[kernel.node_of(page)] += _overlap(page, page + PAGE, start, end)
+    return dict(sorted(by_node.items()))
 
 
 def _by_numa_maps(start: int, end: int) -> dict[int, int]:
-    found: Counter[int] = Counter()
+    by_node: Counter[int] = Counter()
     for first, last, pages in mappings():
         low, high = max(first, start), min(last, end)
         if low >= high or not pages:
@@ -134,9 +134,9 @@ def _by_numa_maps(start: int, end: int) -> dict[int, int]:
         before, total = 0, sum(pages.values())
         for node, count in pages.items():  # in proportion; the sum is exact
             upto = before + count
-            found[node] += touched * upto // total - touched * before // total
+            by_node[node] += touched * upto // total - touched * before // total
             before = upto
-    return {node: nbytes for node, nbytes in sorted(found.items()) if nbytes}
+    return {node: nbytes for node, nbytes in sorted(by_node.items()) if nbytes}
 
 
 METHODS: dict[str, Method] = {
@@ -177,12 +177,12 @@ def mappings() -> list[tuple[int, int, dict[int, int]]]:
             r"^([0-9a-f]+)-([0-9a-f]+) ", Path("/proc/self/maps").read_text(), re.MULTILINE
         )
     }
-    found = []
+    areas = []
     for line in Path("/proc/self/numa_maps").read_text().splitlines():
         first = int(line.split(maxsplit=1)[0], 16)
         pages = {int(node): int(count) for node, count in re.findall(r" N(\d+)=(\d+)", line)}
-        found.append((first, ends.get(first, first), pages))
-    return found
+        areas.append((first, ends.get(first, first), pages))
+    return areas
 
 
 def _overlap(low: int, high: int, start: int, end: int) -> int:

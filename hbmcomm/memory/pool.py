@@ -113,16 +113,16 @@ class Heap:
 
     @property
     def usage(self) -> Usage:
-        found = ffi.new("hbm_heap_usage *")
-        lib.hbm_heap_use(self.handle, found)
+        usage = ffi.new("hbm_heap_usage *")
+        lib.hbm_heap_use(self.handle, usage)
         return Usage(
-            found.bytes,
-            found.taken,
-            found.parked,
-            found.populated,
-            found.idle,
-            found.keep,
-            found.extents,
+            usage.bytes,
+            usage.taken,
+            usage.parked,
+            usage.populated,
+            usage.idle,
+            usage.keep,
+            usage.extents,
         )
 
 

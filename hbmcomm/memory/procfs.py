@@ -28,12 +28,12 @@ def processor(procfs: Path) -> dict[str, str]:
 
 def gpu_nodes(procfs: Path) -> dict[int, str]:
     """{node: PCI address} of GPUs with memory that is a NUMA node, from NVIDIA's driver."""
-    found = {}
+    addresses = {}
     for status in sorted((procfs / "driver/nvidia/gpus").glob("*/numa_status")):
         node = re.search(r"Node:\s*(\d+)", status.read_text())
         if node:
-            found[int(node[1])] = status.parent.name
-    return found
+            addresses[int(node[1])] = status.parent.name
+    return addresses
 
 
 def allowed_nodes(procfs: Path) -> tuple[int, ...] | None:
@@ -62,9 +62,9 @@ def watermarks(procfs: Path) -> dict[int, int]:
         text = (procfs / "zoneinfo").read_text()
     except OSError:
         return {}
-    found: dict[int, int] = {}
+    reserves: dict[int, int] = {}
     for zone in re.split(r"^Node ", text, flags=re.MULTILINE)[1:]:
         high = re.search(r"^ +high +(\d+)", zone, re.MULTILINE)
         node = int(zone.partition(",")[0])
-        found[node] = found.get(node, 0) + (int(high[1]) * mmap.PAGESIZE if high else 0)
-    return found
+        reserves[node] = reserves.get(node, 0) + (int(high[1]) * mmap.PAGESIZE if high else 0)
+    return reserves

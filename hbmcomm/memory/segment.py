@@ -231,8 +231,8 @@ def _check_identity(descriptor: int, locator: Locator) -> None:
 
 
 def _check_length(descriptor: int, locator: Locator) -> None:
-    found = os.fstat(descriptor).st_size
-    if found != locator.nbytes:
-        raise FileNotFoundError(f"{locator.path} has {found:,} bytes, not {locator.nbytes:,}")
+    length = os.fstat(descriptor).st_size
+    if length != locator.nbytes:
+        raise FileNotFoundError(f"{locator.path} has {length:,} bytes, not {locator.nbytes:,}")
     if locator.backing == "memfd" and not kernel.has_final_length(descriptor):
         raise FileNotFoundError(f"{locator.path} could be cut short by any process")

@@ -55,13 +55,13 @@ def lengths(ranks: int) -> Lengths:
     """
     memory, cpus = machine()
     most = ADDRESS_SPACE // max(ranks, cpus)
-    found = Lengths(min(memory, ORDINARY_BYTES), min(memory, most))
+    sizes = Lengths(min(memory, ORDINARY_BYTES), min(memory, most))
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         share = max(limit - pages * kernel.PAGE, 0) // 2 // ranks
-        found = found.at_most(share * 3 // 4)
-    return Lengths(*(nbytes // STEP * STEP for nbytes in found))
+        sizes = sizes.at_most(share * 3 // 4)
+    return Lengths(*(nbytes // STEP * STEP for nbytes in sizes))
 
 
 @cache
@@ -121,13 +121,13 @@ class SegmentCache:
         for own in list(self._own.values()):
             if own.segment.locator.identity == locator.identity:
                 return own.segment
-        found = self._mapped.get(locator.identity)
-        if found is None:
-            found = segments.attach(locator)
-            self._mapped[locator.identity] = found
-        if found.nbytes != locator.nbytes:
-            raise FileNotFoundError(f"{locator.path} has {found.nbytes:,} bytes")
-        return found
+        segment = self._mapped.get(locator.identity)
+        if segment is None:
+            segment = segments.attach(locator)
+            self._mapped[locator.identity] = segment
+        if segment.nbytes != locator.nbytes:
+            raise FileNotFoundError(f"{locator.path} has {segment.nbytes:,} bytes")
+        return segment
 
     def _get(
         self,
@@ -142,12 +142,12 @@ class SegmentCache:
         segments.check_wanted(backing)
         key = (lib.hbm_forks(), shm_folder.named(), *purpose)  # a child of a fork creates its own
         with self._creating:
-            here = [each for name, each in list(self._own.items()) if name[:-1] == key]
-            here = [each for each in here if most is None or each.nbytes <= most]
-            here = [each for each in here if not (fresh and each.unlinked)]
+            here = [local for name, local in list(self._own.items()) if name[:-1] == key]
+            here = [local for local in here if most is None or local.nbytes <= most]
+            here = [local for local in here if not (fresh and local.unlinked)]
             if here:
-                found: T = max(here, key=lambda each: each.nbytes)  # type: ignore[assignment]
-                return found
+                longest: T = max(here, key=lambda local: local.nbytes)  # type: ignore[assignment]
+                return longest
             segment = segments.create(backing, nbytes)
             try:
                 created = own(segment)
@@ -215,9 +215,9 @@ class SegmentProvider:
 
     def attach(self, locator: Any) -> PeerMemory:
         """The segment of a locator, mapped here."""
-        found = self._segments.attach(Locator(*locator))
-        claim = found.address if self._has_claim else 0
-        return PeerMemory(found.address, found.nbytes, claim, found)
+        segment = self._segments.attach(Locator(*locator))
+        claim = segment.address if self._has_claim else 0
+        return PeerMemory(segment.address, segment.nbytes, claim, segment)
 
 
 def ordinary_segments(segments: SegmentCache, backing: Backing) -> ProviderFactory:

@@ -129,7 +129,7 @@ def _node(folder: Path, number: int, numbers: tuple[int, ...], weight: str | Non
 
 
 def _last_level_caches(cpus: Path) -> list[Cache]:
-    found: list[Cache] = []
+    last_level: list[Cache] = []
     covered: set[int] = set()
     for cpu in _numbered(cpus, "cpu"):
         if cpu in covered:
@@ -141,8 +141,8 @@ def _last_level_caches(cpus: Path) -> list[Cache]:
         sharing = parse_list(_text(last / "shared_cpu_list") or str(cpu))
         covered.update(sharing)
         size = int((_text(last / "size") or "0K").rstrip("K")) * 1024
-        found.append(Cache(int(_text(last / "level") or 0), size, cpus=sharing))
-    return found
+        last_level.append(Cache(int(_text(last / "level") or 0), size, cpus=sharing))
+    return last_level
 
 
 def _memory_side_caches(sysfs: Path) -> list[Cache]:

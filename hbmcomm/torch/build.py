@@ -182,7 +182,7 @@ def _tools_path() -> str:
 
 
 def _check_tools() -> None:
-    version = tuple(int(each) for each in torch.__version__.split(".")[:2])
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if version < _OLDEST:
         raise BuildFailed(
             f"hbmcomm.torch: the backend needs torch {_OLDEST[0]}.{_OLDEST[1]} or newer, with "

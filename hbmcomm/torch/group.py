@@ -67,7 +67,7 @@ def _create(
     gather = allgather(distributed.PrefixStore("hbm", store), rank, size, timeout)
     prepared = consensus.run_on_all(gather, _prepared)
     hosts, nodes = _by_host([boot for boot, _ in prepared]), [node for _, node in prepared]
-    leaders = min(len({nodes[each] for each in ranks}) for ranks in hosts)
+    leaders = min(len({nodes[member] for member in ranks}) for ranks in hosts)
     layout = Layout([*map(tuple, hosts)], rank, leaders, dict(enumerate(nodes)))
     most = max(map(len, hosts))
     try:
@@ -81,7 +81,7 @@ def _create(
     _pools.add(arena.pool)
     between = f", and gloo between {len(hosts)} hosts" if len(hosts) > 1 else ""
     if rank == 0:
-        ranks = " + ".join(str(len(each)) for each in hosts)
+        ranks = " + ".join(str(len(host)) for host in hosts)
         _log.info("hbm: a process group of %s ranks by shared memory%s", ranks, between)
     loopback = len(set(gather(_network()))) == 1  # containers of one host may have networks apart
     companion = _companion(
@@ -101,7 +101,7 @@ def _create(
         bytes=arena.pool.nbytes,
         explain=id(explain),  # it takes a reference
         close=id(close),
-        host_of=[layout.host_of[each] for each in range(size)],
+        host_of=[layout.host_of[member] for member in range(size)],
         leading=list(layout.leading),
         leaders=layout.leaders,
     )
@@ -119,7 +119,7 @@ def _wait_for_others(store: distributed.Store, rank: int, size: int) -> None:
         if rank:
             read.set(str(rank), b"")
         else:
-            read.wait([str(each) for each in range(1, size)], EXIT_TIMEOUT)
+            read.wait([str(member) for member in range(1, size)], EXIT_TIMEOUT)
 
 
 def _prepared() -> tuple[int, int]:
@@ -138,10 +138,10 @@ def _network() -> tuple[int, str]:
 
 def _by_host(numbers: Sequence[int]) -> list[list[int]]:
     """The ranks of each host, from the number of each rank's host."""
-    found: dict[int, list[int]] = {}
+    hosts: dict[int, list[int]] = {}
     for rank, number in enumerate(numbers):
-        found.setdefault(number, []).append(rank)
-    return list(found.values())
+        hosts.setdefault(number, []).append(rank)
+    return list(hosts.values())
 
 
 def _share_memory(
@@ -152,7 +152,7 @@ def _share_memory(
     Raises:
         HbmcommError, ValueError: On every rank: the first such error of any rank.
     """
-    own = next(each for each in hosts if rank in each)
+    own = next(ranks for ranks in hosts if rank in ranks)
     create, number = partial(create_arena, kind=_kind), own.index(rank)
     if len(hosts) == 1:
         return open_core(create, gather, number, own)
@@ -177,9 +177,9 @@ def _explain(core: Core, status: int) -> str:
 
 
 def _gloo(store: distributed.Store, rank: int, size: int, timeout: Any) -> distributed.Backend:
-    found = distributed.ProcessGroupGloo(store, rank, size, timeout)
-    found._set_sequence_number_for_group()
-    return found
+    group = distributed.ProcessGroupGloo(store, rank, size, timeout)
+    group._set_sequence_number_for_group()
+    return group
 
 
 def _companion(

@@ -62,12 +62,12 @@ def memory(kind: str, nodes: Iterable[int] | None = None) -> Iterator[Kind]:
         torch.OutOfMemoryError: In the block: a strict kind has less free memory.
         ValueError: Unknown kind.
     """
-    found = resolve(kind, None if nodes is None else tuple(nodes))
-    number = _number((found, nodes is not None))
+    resolved = resolve(kind, None if nodes is None else tuple(nodes))
+    number = _number((resolved, nodes is not None))
     _serve_kinds()
     before = shim().choose_kind(number)
     try:
-        yield found
+        yield resolved
     finally:
         shim().choose_kind(before)
 
@@ -102,8 +102,8 @@ _blocks: WeakValueDictionary[int, Block] = WeakValueDictionary()
 def kind_of(tensor: torch.Tensor) -> str | None:
     """The kind of memory that a tensor's data was allocated in; None: torch's own memory."""
     address = tensor.untyped_storage().data_ptr()
-    found = _blocks.get(address) or blocks.find(address)
-    return None if found is None else found.kind.name
+    block = _blocks.get(address) or blocks.find(address)
+    return None if block is None else block.kind.name
 
 
 def is_in_arena(tensor: torch.Tensor, group: distributed.ProcessGroup | None = None) -> bool:

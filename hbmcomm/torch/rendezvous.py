@@ -46,9 +46,9 @@ def allgather(
         own = typed_json.write(value)
         kind = _kind_of(own)
         store.set(f"{number}/{rank}", own)
-        keys = [f"{number}/{each}" for each in range(size)]
+        keys = [f"{number}/{peer}" for peer in range(size)]
         store.wait(keys, timeout)
-        return [_read(kind, each, line) for each, line in enumerate(store.multi_get(keys))]
+        return [_read(kind, peer, line) for peer, line in enumerate(store.multi_get(keys))]
 
     return gather
 

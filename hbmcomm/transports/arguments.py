@@ -163,9 +163,9 @@ def _number(op: MPI.Op) -> int:
     Raises:
         Unserved: It is not commutative.
     """
-    found = _NUMBERS.get(getattr(op, "handle", 0))
-    if found is not None:
-        return found
+    op_number = _NUMBERS.get(getattr(op, "handle", 0))
+    if op_number is not None:
+        return op_number
     if not isinstance(op, MPI.Op) or op.is_predefined or not mpi_lock.is_commutative(op):
         raise Unserved
     return int(lib.HBM_USER)
@@ -183,10 +183,10 @@ def _folded(spec: Any, op: MPI.Op, count: int = 1, writable: bool = False) -> Op
             raise Unserved
         return foreign(message)
     pairs = REDUCTIONS[number] in ("MAXLOC", "MINLOC")
-    found = _of_half(spec, blocks(message, count, folded=True, pairs=pairs))
-    if not message.datatype.is_predefined or not lib.hbm_reduces(found.dtype, number):
+    folded = _of_half(spec, blocks(message, count, folded=True, pairs=pairs))
+    if not message.datatype.is_predefined or not lib.hbm_reduces(folded.dtype, number):
         raise Unserved
-    return found
+    return folded
 
 
 # ---- buffers ----
@@ -201,38 +201,38 @@ def _message(spec: Any, count: int, writable: bool = False) -> Message:
     return read(spec.view(np.uint16) if _is_half(spec) else spec, count, writable)
 
 
-def _alike(found: Operands) -> Operands:
+def _alike(operands: Operands) -> Operands:
     """The operands of a reduction, if they have the same type and length.
 
     Raises:
         Unreadable: They differ; mpi4py refuses that.
     """
-    sent, received = found.sent, found.received
+    sent, received = operands.sent, operands.received
     assert sent and received
     if (sent.entries, sent.dtype) != (received.entries, received.dtype):
         raise Unreadable
-    return found
+    return operands
 
 
-def _equally_long(found: Operands, rank: int) -> Operands:
+def _equally_long(operands: Operands, rank: int) -> Operands:
     """The operands of a call that moves data, if its own two blocks of a rank have as many bytes.
 
     Raises:
         Unequal: They differ; mpi4py does not mind.
     """
-    sent, received = found.sent, found.received
+    sent, received = operands.sent, operands.received
     assert sent and received
     if _own_bytes(sent, rank) != _own_bytes(received, rank):
         raise Unequal
-    return found
+    return operands
 
 
 def _own_bytes(side: Operand, rank: int) -> int:
     return side.parts[rank][1] if side.parts else side.entries * side.entry_bytes
 
 
-def _of_half(spec: Any, found: Operand) -> Operand:
-    return found._replace(dtype=_HALVES[spec.dtype.name]) if _is_half(spec) else found
+def _of_half(spec: Any, side: Operand) -> Operand:
+    return side._replace(dtype=_HALVES[spec.dtype.name]) if _is_half(spec) else side
 
 
 def _is_half(spec: Any) -> bool:

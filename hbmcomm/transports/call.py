@@ -49,7 +49,7 @@ def build_call(name: str, operands: Operands) -> Call:
         after = ffi.new("hbm_unpacking[]", unpackings)
         fields["after"], fields["after_count"] = after, len(unpackings)
         kept += [after, *runs]
-    packs = any(each is not None and each.packed is not None for each in (sent, received))
+    packs = any(side is not None and side.packed is not None for side in (sent, received))
     return Call(ffi.new("hbm_call *", fields), tuple(kept), packs)
 
 
@@ -78,7 +78,7 @@ def hbm_user_reduces(function: int, a: Any, b: Any, entries: int) -> int:
     """
     op, datatype = ffi.from_handle(ffi.cast("void *", function))
     nbytes = entries * datatype.size
-    memory = (MPI.buffer.fromaddress(int(ffi.cast("uintptr_t", each)), nbytes) for each in (a, b))
+    memory = (MPI.buffer.fromaddress(int(ffi.cast("uintptr_t", ptr)), nbytes) for ptr in (a, b))
     left, right = memory
     op.Reduce_local([left, entries, datatype], [right, entries, datatype])
     return 0

@@ -154,7 +154,7 @@ class DirectBase(Transport):
             meet = isinstance(unserved, Unequal)
             return partial(self._through_mpi, name, through_mpi, meet)
         except (Unreadable, TypeError):
-            if any(_is_elsewhere(each) for each in arguments):
+            if any(_is_elsewhere(argument) for argument in arguments):
                 return partial(self._through_mpi, name, through_mpi)
             return through_mpi
         if status == _COPY_FIRST:

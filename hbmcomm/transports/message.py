@@ -142,8 +142,8 @@ def _read_each(
 ) -> tuple[Message, ...]:
     whole = _read(buffer, None if counts is None else 0, None, datatype, 1, writable)
     if counts is None:
-        each, more = divmod(whole.entries, blocks)
-        counts = [each + (block < more) for block in range(blocks)]
+        share, more = divmod(whole.entries, blocks)
+        counts = [share + (block < more) for block in range(blocks)]
     else:
         counts = _integers(counts, blocks)
     if displacements is None:
@@ -164,10 +164,10 @@ def _integers(values: Any, blocks: int) -> list[int]:
     """One integer for each block, also from one for all."""
     if _is_integer(values):
         return [operator.index(values)] * blocks
-    found = [operator.index(value) for value in values]
-    if len(found) != blocks:
+    integers = [operator.index(value) for value in values]
+    if len(integers) != blocks:
         raise ValueError
-    return found
+    return integers
 
 
 def _is_integer(value: object) -> bool:
@@ -183,9 +183,9 @@ def _read(
         owner, address, length, readonly, code = _view(buffer)
         if writable and readonly:
             raise BufferError
-    found, extent = _lookup(datatype if datatype is not None else _typecode(code))
+    type_, extent = _lookup(datatype if datatype is not None else _typecode(code))
     offset = extent * operator.index(0 if displacement is None else displacement)
-    has_size = extent > 0 or (count is not None and not found.size)  # of no bytes: a count says so
+    has_size = extent > 0 or (count is not None and not type_.size)  # of no bytes: a count says so
     if not has_size or not 0 <= offset <= length:
         raise ValueError
     if count is None:
@@ -196,7 +196,7 @@ def _read(
         entries = operator.index(count)
         if entries < 0 or (entries and not address):
             raise ValueError
-    return Message(owner, address + offset, entries, found, extent)
+    return Message(owner, address + offset, entries, type_, extent)
 
 
 def _view(buffer: Any) -> Exported:

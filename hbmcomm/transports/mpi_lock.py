@@ -57,13 +57,13 @@ def bases(datatype: MPI.Datatype) -> Iterator[list[MPI.Datatype]]:
     places = (ctypes.c_ssize_t * max(addresses, 1))()
     room = (ctypes.c_int(integers), ctypes.c_int(addresses), ctypes.c_int(number))
     _check(function(_of(datatype, MPI.Datatype), *room, lengths, places, handles))
-    found = [MPI.Datatype.fromhandle(handle) for handle in handles[:number]]
+    components = [MPI.Datatype.fromhandle(handle) for handle in handles[:number]]
     try:
-        yield found
+        yield components
     finally:
-        for each in found:
-            if not each.is_predefined:
-                _check(free(ctypes.byref(word(handle_of(each, MPI.Datatype)))))
+        for component in components:
+            if not component.is_predefined:
+                _check(free(ctypes.byref(word(handle_of(component, MPI.Datatype)))))
 
 
 def _word(kind: type) -> Any:

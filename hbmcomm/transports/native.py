@@ -76,9 +76,11 @@ def setting() -> Setting:
     global _longest
     _longest = tuning.timeout()
     place = cpu_location.of_this_process()
-    last = (each for each in current().caches if each.node is None)
+    last = (cache for cache in current().caches if cache.node is None)
     caches = (
-        (min(each.cpus), tuning.usable_bytes(each)) for each in last if place.cpus & set(each.cpus)
+        (min(cache.cpus), tuning.usable_bytes(cache))
+        for cache in last
+        if place.cpus & set(cache.cpus)
     )
     return Setting(place, tuple(caches), tuning.asked())
 
@@ -96,11 +98,11 @@ class Core:
         self._rank, self._arena, self._names = rank, arena, names
         self.tuning = agreed_tuning(settings)
         peers = ffi.new("hbm_peer[]", len(settings))
-        for peer, place, each in zip(peers, arena.ranks, settings, strict=True):
+        for peer, place, peer_setting in zip(peers, arena.ranks, settings, strict=True):
             peer.control, peer.claim, peer.pid = place.control, place.claim, place.pid
             peer.ordinary, peer.ordinary_bytes = place.ordinary, place.ordinary_bytes
             peer.arrays, peer.array_bytes = place.arrays, place.array_bytes
-            peer.package, peer.node, peer.cache = each.place[1:4]
+            peer.package, peer.node, peer.cache = peer_setting.place[1:4]
         setup = ffi.new("hbm_setup *")
         setup.rank, setup.size, setup.boot = rank, len(settings), arena.boot
         setup.oversubscribed = is_crowded(settings)
@@ -153,12 +155,12 @@ class Core:
 
 def is_crowded(settings: Sequence[Setting]) -> bool:
     """Whether there are more ranks than CPUs that they may keep busy."""
-    return cpu_location.usable_cpus([each.place for each in settings]) < len(settings)
+    return cpu_location.usable_cpus([peer.place for peer in settings]) < len(settings)
 
 
 def agreed_tuning(settings: Sequence[Setting]) -> dict[str, int]:
     """The entries of `tuning.TABLE` for these ranks; the same on all of them."""
-    caches = {cache for each in settings for cache in each.caches}
+    caches = {cache for peer in settings for cache in peer.caches}
     total = sum(size for _, size in caches) or tuning.DEFAULT_CACHE
     return tuning.chosen(settings[0].tuning, tuning.Ranks(is_crowded(settings), total))
 

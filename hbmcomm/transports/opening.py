@@ -35,7 +35,7 @@ def open_core(
     states: list[Core] = []
 
     def begin(arena: Arena, settings: list[Setting]) -> None:
-        changed = [each._replace(tuning={**(thresholds or {}), **each.tuning}) for each in settings]
+        changed = [peer._replace(tuning={**(thresholds or {}), **peer.tuning}) for peer in settings]
         states[:] = [Core(arena, rank, changed, names)]
 
     control = int(lib.hbm_control_bytes())

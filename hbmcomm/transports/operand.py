@@ -116,7 +116,7 @@ class Operand(NamedTuple):
             return [], []
         unpackings, kept = [], []
         at = self.address
-        for message in filter(lambda each: each.nbytes, self.messages):
+        for message in filter(lambda destination: destination.nbytes, self.messages):
             runs = _runs(message.datatype)
             first = min(0, *(offset for offset, _ in runs))
             parts = ffi.new("hbm_part[]", [(offset - first, length) for offset, length in runs])
@@ -157,7 +157,8 @@ def operand(
         parts = None
         if len(messages) > 1:
             parts = tuple(
-                (each.address - first.address, each.entries * each.extent) for each in messages
+                (message.address - first.address, message.entries * message.extent)
+                for message in messages
             )
             least = min(parts)[0]
             if least < 0:
@@ -171,9 +172,9 @@ def blocks(
     first: Message, count: int, given: bool = True, pairs: bool = False, folded: bool = False
 ) -> Operand:
     """The operand of `count` consecutive messages of one length; see `operand`."""
-    found = operand((first,), given, pairs, folded)
-    if found.packed is None or count == 1:
-        return found
+    of_first = operand((first,), given, pairs, folded)
+    if of_first.packed is None or count == 1:
+        return of_first
     every = tuple(first.part(block) for block in range(count))
     return operand(every, given, pairs, folded)._replace(parts=None)
 
@@ -187,10 +188,10 @@ def _packed(messages: Iterable[Message], code: int | None, given: bool) -> Opera
     every = tuple(messages)
     code = PACKED if code is None else code
     size = int(lib.hbm_dtype_size(code))
-    lengths = [each.nbytes for each in every]
+    lengths = [message.nbytes for message in every]
     packed = _aligned(sum(lengths))
     if given and packed.size:
-        np.concatenate([each.load() for each in every], out=packed)
+        np.concatenate([message.load() for message in every], out=packed)
     starts = np.cumsum([0, *lengths])
     parts = tuple((int(start), length) for start, length in zip(starts, lengths, strict=False))
     return Operand(
@@ -216,7 +217,7 @@ def _code(datatype: MPI.Datatype) -> int | None:
     if datatype.is_predefined:
         return _CODES.get(datatype.handle)
     with mpi_lock.bases(datatype) as bases:
-        codes = {_code(each) for each in bases}
+        codes = {_code(base) for base in bases}
     return codes.pop() if len(codes) == 1 else None
 
 
@@ -242,19 +243,19 @@ def _packed_offsets(datatype: MPI.Datatype) -> NDArray[np.int64]:
     lower, extent = datatype.Get_true_extent()
     before = max(-lower, 0)  # bytes of the entry in front of its address
     span = np.arange(before + max(lower + extent, datatype.extent), dtype=np.int64)
-    found = np.zeros(datatype.size, np.int64)
+    offsets = np.zeros(datatype.size, np.int64)
     is_packed = np.ones(datatype.size, bool)
     for shift in range(0, int(span.size).bit_length(), 8):
         digits = (span >> shift & 0xFF).astype(np.uint8)
         one: Any = MPI.buffer.fromaddress(digits.ctypes.data + before, datatype.extent)
         packed, again = _filled(datatype, 0), _filled(datatype, 0xFF)
-        for each in (packed, again):
-            datatype.Pack(one, each, 0, MPI.COMM_SELF)
-        found |= packed[: found.size].astype(np.int64) << shift
-        is_packed &= (packed == again)[: found.size]
-    index = np.arange(found.size)
+        for buffer in (packed, again):
+            datatype.Pack(one, buffer, 0, MPI.COMM_SELF)
+        offsets |= packed[: offsets.size].astype(np.int64) << shift
+        is_packed &= (packed == again)[: offsets.size]
+    index = np.arange(offsets.size)
     last = np.maximum.accumulate(np.where(is_packed, index, 0))
-    known: NDArray[np.int64] = found[last] + index - last - before
+    known: NDArray[np.int64] = offsets[last] + index - last - before
     return known
 
 
@@ -267,12 +268,12 @@ def _codes() -> dict[int, int]:
     """The core's code by MPI's handle of a datatype of one value."""
     of_numpy = [name for name in DTYPES if name not in ("bfloat16", "packed", *PAIRS)]
     by_dtype = {np.dtype(name): DTYPES.index(name) for name in of_numpy}
-    found = {handle: by_dtype[dtype] for handle, dtype in C_TYPES.items()}
-    found[MPI.BYTE.handle] = DTYPES.index("uint8")
+    codes = {handle: by_dtype[dtype] for handle, dtype in C_TYPES.items()}
+    codes[MPI.BYTE.handle] = DTYPES.index("uint8")
     half = MPI.Datatype.fromcode("e")  # null where the MPI has none
     if half != MPI.DATATYPE_NULL:
-        found[half.handle] = DTYPES.index("float16")
-    return found
+        codes[half.handle] = DTYPES.index("float16")
+    return codes
 
 
 _CODES = _codes()
@@ -288,8 +289,8 @@ def register() -> bool:
     lib.hbm_numpy(id(np.ndarray), id(MPI.IN_PLACE))
     if _reads_arrays():
         types = (*_OF_ONE_VALUE, MPI.BYTE)
-        codes = [_CODES[each.handle] for each in types]
-        lib.hbm_datatypes([id(each) for each in types], codes, len(types))
+        codes = [_CODES[mpi_type.handle] for mpi_type in types]
+        lib.hbm_datatypes([id(mpi_type) for mpi_type in types], codes, len(types))
         return True
     lib.hbm_numpy(0, 0)
     return False

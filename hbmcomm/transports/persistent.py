@@ -23,7 +23,7 @@ def _planned(
 ) -> Callable[Concatenate[Persistent, P], Plan]:
     """A call of MPI's, by way of `_plan`."""
     name, signature = original.__name__.removesuffix("_init"), inspect.signature(original)
-    defaults = [each.default for each in signature.parameters.values()]
+    defaults = [parameter.default for parameter in signature.parameters.values()]
     least = defaults.count(inspect.Parameter.empty)
 
     @functools.wraps(original)

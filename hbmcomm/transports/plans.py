@@ -154,10 +154,10 @@ class DirectPlan(Plan):
             self._operation, self._quick = 0, self._address
             _take_back(id(self))
             return True
-        found = _test(self._operation, id(self))
-        if found != _PENDING:
-            self._end(found)
-        return bool(found != _PENDING)
+        code = _test(self._operation, id(self))
+        if code != _PENDING:
+            self._end(code)
+        return bool(code != _PENDING)
 
     def Free(self) -> None:
         """Release the buffers."""

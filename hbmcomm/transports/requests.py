@@ -65,9 +65,9 @@ class Request(CollectiveRequest):
         """
         operation = self._operation
         if operation:
-            found = _wait(operation, id(self))
-            if found:
-                self._fail(found)
+            code = _wait(operation, id(self))
+            if code:
+                self._fail(code)
             # a signal handler may raise right after the core returns; the next Wait repeats this
             self._operation = 0
             in_flight.pop(operation, None)
@@ -79,11 +79,11 @@ class Request(CollectiveRequest):
         """Whether the operation is complete; never blocks."""
         operation = self._operation
         if operation:
-            found = _test(operation, id(self))
-            if found == _PENDING:
+            code = _test(operation, id(self))
+            if code == _PENDING:
                 return False
-            if found:
-                self._fail(found)
+            if code:
+                self._fail(code)
             self._operation = 0
             in_flight.pop(operation, None)
         elif status is None:

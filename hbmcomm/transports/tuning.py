@@ -182,10 +182,10 @@ def chosen(changes: Mapping[str, int], ranks: Ranks) -> dict[str, int]:
 
     An eager message is also short: `short_bytes` is at least `eager_bytes`.
     """
-    found = {entry.field: changes.get(entry.field, entry.default(ranks)) for entry in TABLE}
-    found["short_bytes"] = max(found["short_bytes"], found["eager_bytes"])
-    found["piece_bytes"] = found["piece_bytes"] // 64 * 64
-    return found
+    entries = {entry.field: changes.get(entry.field, entry.default(ranks)) for entry in TABLE}
+    entries["short_bytes"] = max(entries["short_bytes"], entries["eager_bytes"])
+    entries["piece_bytes"] = entries["piece_bytes"] // 64 * 64
+    return entries
 
 
 class Threshold(NamedTuple):
@@ -211,14 +211,14 @@ def tuning(ranks: int = 2) -> tuple[Threshold, ...]:
     Raises:
         HbmcommError: A variable's value is not a number, or out of its range.
     """
-    caches = sum(usable_bytes(each) for each in current().caches if each.node is None)
+    caches = sum(usable_bytes(cache) for cache in current().caches if cache.node is None)
     here = Ranks(
         cpu_location.usable_cpus([cpu_location.of_this_process()]) < ranks, caches or DEFAULT_CACHE
     )
-    found, defaults = chosen(asked(), here), chosen({}, here)
+    values, defaults = chosen(asked(), here), chosen({}, here)
     return tuple(
         Threshold(
-            entry.variable, found[entry.field], defaults[entry.field], entry.unit, entry.meaning
+            entry.variable, values[entry.field], defaults[entry.field], entry.unit, entry.meaning
         )
         for entry in TABLE
     )
