@@ -62,13 +62,15 @@ def measured(folder: Path, docker: StandIn) -> pd.DataFrame:
         folder, {"name": "quick", "experiment": asked.to_dict(), "seed": 1, "schedule": plan}
     )
     made = {BARE_HOST: StandIn(), DOCKER: docker}
-    assert run(folder, blocks, lambda each, to: made[each.environment].command(each, to)) == []
+    assert (
+        run(folder, blocks, lambda launch, to: made[launch.environment].command(launch, to)) == []
+    )
     cells = reading.load(folder).cells
     assert cells["company"].ne("").all()
-    noise, found = floors(cells), paired_ratio(cells, "arm", "docker-tuned-one", "host")
-    held = [noise.of(mpi, size) for mpi, size in zip(found["mpi"], found["bytes"], strict=True)]
-    ends = zip(found["low"], found["high"], held, strict=True)
-    return found.assign(floor=held, verdict=[verdict(*each) for each in ends])
+    noise, ratios = floors(cells), paired_ratio(cells, "arm", "docker-tuned-one", "host")
+    held = [noise.of(mpi, size) for mpi, size in zip(ratios["mpi"], ratios["bytes"], strict=True)]
+    ends = zip(ratios["low"], ratios["high"], held, strict=True)
+    return ratios.assign(floor=held, verdict=[verdict(*row) for row in ends])
 
 
 @pytest.mark.parametrize("noise", (1, 3) if CAMPAIGNS > 1 else (1,))
@@ -76,30 +78,30 @@ def measured(folder: Path, docker: StandIn) -> pd.DataFrame:
 def test_claims_are_right_as_the_statistics_promise(
     effect: float, noise: float, tmp_path: Path
 ) -> None:
-    found = pd.concat(
+    ratios = pd.concat(
         measured(tmp_path / str(number), StandIn(1 + effect, noise)) for number in range(CAMPAIGNS)
     )
-    claimed = found["verdict"] == Verdict.DIFFERS
-    held = (found["low"] <= 1 + effect) & (1 + effect <= found["high"])
-    equivalent = found["verdict"] == Verdict.EQUIVALENT
+    claimed = ratios["verdict"] == Verdict.DIFFERS
+    held = (ratios["low"] <= 1 + effect) & (1 + effect <= ratios["high"])
+    equivalent = ratios["verdict"] == Verdict.EQUIVALENT
     print(
-        f"effect {effect:.0%}, noise {noise}: {len(found)} cells, "
-        f"floor {found['floor'].max():.1%}, median ratio {found['ratio'].median():.3f}, "
+        f"effect {effect:.0%}, noise {noise}: {len(ratios)} cells, "
+        f"floor {ratios['floor'].max():.1%}, median ratio {ratios['ratio'].median():.3f}, "
         f"interval holds it in {held.mean():.1%}, claimed in {claimed.mean():.1%}, "
         f"equivalent in {equivalent.mean():.1%}"
     )
     if CAMPAIGNS > 1:
-        assert found["ratio"].median() == pytest.approx(1 + effect, abs=0.01)
+        assert ratios["ratio"].median() == pytest.approx(1 + effect, abs=0.01)
     else:  # its cells share its moments: together they are as wide of the mark as one of them
-        assert found["low"].median() <= 1 + effect <= found["high"].median()
-        assert found["ratio"].median() == pytest.approx(1 + effect, abs=0.04)
+        assert ratios["low"].median() <= 1 + effect <= ratios["high"].median()
+        assert ratios["ratio"].median() == pytest.approx(1 + effect, abs=0.04)
     assert held.mean() >= (0.8 if CAMPAIGNS == 1 else 0.92)
     if effect == 0:
         assert claimed.mean() <= 0.07
     else:
-        assert not (claimed & (found["ratio"] < 1)).any()
+        assert not (claimed & (ratios["ratio"] < 1)).any()
     if effect > EQUIVALENCE + 0.01:
-        assert (found["verdict"] != Verdict.EQUIVALENT).all()
+        assert (ratios["verdict"] != Verdict.EQUIVALENT).all()
     if effect == 0.2:
         assert claimed.all()
-    assert np.isfinite(found["floor"]).all()
+    assert np.isfinite(ratios["floor"]).all()

@@ -68,10 +68,10 @@ def test_on_the_host_no_rank_is_left_and_the_resumed_campaign_is_as_one_that_ran
     driver: Any, tmp_path: Path, through: Path, _no_files_left: None
 ) -> None:
     out = tmp_path / "out"
-    found = interrupted(driver, "host", out)
-    assert found.returncode == 130
-    assert f"--resume --out {out}" in found.stderr
-    assert "Traceback" not in found.stderr
+    done = interrupted(driver, "host", out)
+    assert done.returncode == 130
+    assert f"--resume --out {out}" in done.stderr
+    assert "Traceback" not in done.stderr
     wait_for(lambda: not ranks_alive(out), "end of the ranks")
     assert len(store.finished(out)) == 1
     assert not (out / "incoming").exists()
@@ -103,8 +103,8 @@ def test_in_a_container_nothing_of_the_campaign_is_left_in_the_engine(
     driver: Any, tmp_path: Path, engine: docker.DockerClient, image: Image
 ) -> None:
     out = tmp_path / "out"
-    found = interrupted(driver, "docker", out)
-    assert found.returncode == 130
+    done = interrupted(driver, "docker", out)
+    assert done.returncode == 130
     label = f"{LABEL}={store.read_header(out)['id']}-{ownership.digest_of(out)}"
     assert engine.containers.list(all=True, filters={"label": label}) == []
     assert len(store.finished(out)) == 1

@@ -82,21 +82,23 @@ class Campaign:
 
     def left(self) -> list[str]:
         """Everything of it that is still there."""
-        found = [f"process {who}" for who in tracking.marked(self.mark)]
-        found += [f"process {pid}" for pid in running(str(self.out))]
+        remains = [f"process {who}" for who in tracking.marked(self.mark)]
+        remains += [f"process {pid}" for pid in running(str(self.out))]
         mapped = tracking.mapped()
-        found += [str(path) for path in self.files() - mapped if not OTHERS.search(path.name)]
-        found += [str(path) for path in (self.out / "incoming", self.out / folder_lock.NAME)]
-        found = [each for each in found if not each.startswith("/") or Path(each).exists()]
+        remains += [str(path) for path in self.files() - mapped if not OTHERS.search(path.name)]
+        remains += [str(path) for path in (self.out / "incoming", self.out / folder_lock.NAME)]
+        remains = [text for text in remains if not text.startswith("/") or Path(text).exists()]
         with contextlib.suppress(FileNotFoundError):
             header = json.loads((self.out / "campaign.json").read_text())
             label = {"label": f"{LABEL}={header['id']}-{ownership.digest_of(self.out)}"}
             every = self.engine.api.containers(all=True, filters=label)
-            found += [f"container {each['Names']}" for each in every]
-            found += [f"network {each.name}" for each in self.engine.networks.list(filters=label)]
+            remains += [f"container {container['Names']}" for container in every]
+            remains += [
+                f"network {network.name}" for network in self.engine.networks.list(filters=label)
+            ]
             if "podman" in header["experiment"]["launches"]["environments"]:
-                found += in_podman(label["label"])
-        return found
+                remains += in_podman(label["label"])
+        return remains
 
     def clean(self) -> bool:
         return not self.left()
@@ -104,12 +106,12 @@ class Campaign:
 
 def in_podman(label: str) -> list[str]:
     """Podman's containers and networks with a label; its service may be gone by now."""
-    found = []
-    for each in (["ps", "--all"], ["network", "ls"]):
-        command = ["podman", *each, "--quiet", "--filter", f"label={label}"]
+    remains = []
+    for subcommand in (["ps", "--all"], ["network", "ls"]):
+        command = ["podman", *subcommand, "--quiet", "--filter", f"label={label}"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found += [f"podman {each[0]} {line}" for line in done.stdout.splitlines()]
-    return found
+        remains += [f"podman {subcommand[0]} {line}" for line in done.stdout.splitlines()]
+    return remains
 
 
 def moments(campaign: Campaign) -> dict[str, tuple[Callable[[], Any], float]]:
@@ -188,8 +190,8 @@ def test_whenever_a_driver_is_killed_nothing_is_left_and_its_campaign_can_be_com
     draw, seconds = random.Random(SEED), []
     toml = tmp_path / "killed.toml"
     launches = {
-        name: os.environ.get(f"HBMCOMM_KILL_{name.upper()}", each).split(",")
-        for name, each in LAUNCHES.items()
+        name: os.environ.get(f"HBMCOMM_KILL_{name.upper()}", default).split(",")
+        for name, default in LAUNCHES.items()
     }
     toml.write_text(
         tiny(factors={"sizes": "1KiB:64KiB:64"}, launches=launches, measurement=MEASUREMENT)

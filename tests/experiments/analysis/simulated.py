@@ -106,7 +106,7 @@ def judged(compared: Array, twins: Array) -> list[Verdict]:
     middles = np.exp(np.median(np.log(twins), axis=1))
     held = Floors(tuple((*p, abs(r - 1)) for p, r in zip(places, middles, strict=True)))
     floors = {place: held.bound(*place).value for place in set(places)}
-    own = np.array([median_ratio(each)[1:] for each in compared])
+    own = np.array([median_ratio(ratios)[1:] for ratios in compared])
     joint = simultaneous_intervals(compared)
     low, high = np.minimum(own[:, 0], joint[:, 0]), np.maximum(own[:, 1], joint[:, 1])
     return [
@@ -119,8 +119,8 @@ def shares(draw: Draw, blocks: int, campaigns: int, effect: float = 0.0) -> dict
     """Over so many campaigns: `false`, of campaigns with a claim on a cell without an effect;
     `missed`, of cells with one that are not claimed; `equivalent`, of those, called that."""
     rng = np.random.default_rng(20201019)
-    found = [np.array(campaign(rng, draw, blocks, effect)) for _ in range(campaigns)]
-    verdicts = np.array(found)
+    by_campaign = [np.array(campaign(rng, draw, blocks, effect)) for _ in range(campaigns)]
+    verdicts = np.array(by_campaign)
     affected = np.zeros(verdicts.shape[1], dtype=bool)
     affected[AFFECTED] = effect != 0
     claimed = verdicts == Verdict.DIFFERS

@@ -39,51 +39,51 @@ def test_what_containers_lost_of_the_data_path_is_found(quick: Campaign) -> None
 
 
 def test_the_twin_is_no_arm_of_its_own() -> None:
-    found = find()
-    assert "host-again" not in set(found.times["arm"]) | set(found.containers["arm"])
+    campaign = find()
+    assert "host-again" not in set(campaign.times["arm"]) | set(campaign.containers["arm"])
 
 
 def test_ratios_are_those_of_the_model() -> None:
-    found = find(
+    campaign = find(
         emulated=False, bindings=("packed", "spread"), localities=("local", "remote"), blocks=8
     )
-    largest = found.speedups[found.speedups["bytes"] == 4194304]
+    largest = campaign.speedups[campaign.speedups["bytes"] == 4194304]
     assert largest["ratio"].to_numpy() == pytest.approx(3.2, rel=0.06)
-    slower = found.transports.groupby("transport")["ratio"].median()
+    slower = campaign.transports.groupby("transport")["ratio"].median()
     assert dict(slower) == pytest.approx({"mpi": 2.0, "pickle": 3.6}, rel=0.02)
-    mean = found.placements.groupby("factor")["ratio"].median()
+    mean = campaign.placements.groupby("factor")["ratio"].median()
     assert mean["binding"] == pytest.approx(1.1, rel=0.02)
     assert mean["locality"] == pytest.approx(1.4, rel=0.02)
 
 
 def test_a_missing_arm_keeps_its_reason(dockerless_folder: Path) -> None:
-    found = load(dockerless_folder)
-    assert found.unmeasured["docker"].startswith("no engine answers")
-    assert found.containers.empty
+    campaign = load(dockerless_folder)
+    assert campaign.unmeasured["docker"].startswith("no engine answers")
+    assert campaign.containers.empty
 
 
 def test_a_level_that_every_launch_skipped_keeps_its_reason(skipping_folder: Path) -> None:
-    found = load(skipping_folder)
-    assert found.unmeasured == {"hbw": "this machine has no high-bandwidth memory"}
-    assert found.speedups.empty
+    campaign = load(skipping_folder)
+    assert campaign.unmeasured == {"hbw": "this machine has no high-bandwidth memory"}
+    assert campaign.speedups.empty
 
 
 def test_the_benchmark_in_c_is_no_container_and_is_compared_with_the_hosts_mpi() -> None:
-    found = find(
+    campaign = find(
         arms=("host", "host-again", "docker-tuned-one", "imb"), mpis=("impi", "mpich"), blocks=8
     )
-    assert set(found.containers["arm"]) == {"docker-tuned-one"}
-    assert set(found.transports["transport"]) == {"mpi", "pickle"}
-    assert set(found.python["mpi"]) == {"impi"}
-    assert found.python["ratio"].to_numpy() == pytest.approx(1.25, rel=0.06)
+    assert set(campaign.containers["arm"]) == {"docker-tuned-one"}
+    assert set(campaign.transports["transport"]) == {"mpi", "pickle"}
+    assert set(campaign.python["mpi"]) == {"impi"}
+    assert campaign.python["ratio"].to_numpy() == pytest.approx(1.25, rel=0.06)
     assert find(blocks=2).python.empty
 
 
 def test_every_ratio_has_its_verdict() -> None:
-    found = find(blocks=8)
-    dear = found.containers[found.containers["bytes"] == 4194304]
+    campaign = find(blocks=8)
+    dear = campaign.containers[campaign.containers["bytes"] == 4194304]
     assert set(dear["verdict"]) == {"differs"}
-    assert set(found.containers["verdict"]) == {"differs", "bounded"}
+    assert set(campaign.containers["verdict"]) == {"differs", "bounded"}
     assert set(find(arms=("host", "docker-tuned-one"), blocks=2).containers["verdict"]) == {
         "too few blocks"
     }
@@ -98,23 +98,23 @@ EMULATED = {"arms": ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one"), "
 
 
 def test_every_row_of_an_emulated_machine_says_so() -> None:
-    found = find(**EMULATED, machine="knl-snc4-flat (tcg)", blocks=2)
-    assert found.machine.startswith("Emulated machine knl-snc4-flat (tcg):")
-    for each in (found.times, found.speedups, found.transports):
-        assert set(each["emulated_machine"]) == {"knl-snc4-flat (tcg)"}
+    campaign = find(**EMULATED, machine="knl-snc4-flat (tcg)", blocks=2)
+    assert campaign.machine.startswith("Emulated machine knl-snc4-flat (tcg):")
+    for table in (campaign.times, campaign.speedups, campaign.transports):
+        assert set(table["emulated_machine"]) == {"knl-snc4-flat (tcg)"}
     plain = find(blocks=2)
     assert plain.machine == ""
     assert set(plain.times["emulated_machine"]) == {"no"}
 
 
 def test_without_a_host_no_container_has_a_ratio() -> None:
-    found = find(**EMULATED, machine="knl-snc4-flat (tcg)", blocks=2)
-    assert found.containers.empty and found.groups.empty
+    campaign = find(**EMULATED, machine="knl-snc4-flat (tcg)", blocks=2)
+    assert campaign.containers.empty and campaign.groups.empty
     assert container_arms(find(blocks=2).times) == ["docker-tuned-one"]
 
 
 def test_places_and_pages_come_from_the_launches(emulated_folder: Path) -> None:
-    found = load(emulated_folder)
-    (page_map,) = found.page_maps
+    campaign = load(emulated_folder)
+    (page_map,) = campaign.page_maps
     assert page_map.machine == "knl-snc4-flat (tcg)"
-    assert len(frame(found.launches)) == 2 * 2 * 2  # arms, ranks, kinds
+    assert len(frame(campaign.launches)) == 2 * 2 * 2  # arms, ranks, kinds

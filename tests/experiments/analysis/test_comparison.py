@@ -78,8 +78,10 @@ def compared(first: pd.DataFrame, second: pd.DataFrame, **text: Any) -> Comparis
     return compare(campaign("a", first), campaign("a", second, **text))
 
 
-def shown(found: Comparison) -> list[tuple[str, str, str]]:
-    return [(each.what, each.first, each.second) for each in found.differences]
+def shown(pair: Comparison) -> list[tuple[str, str, str]]:
+    return [
+        (difference.what, difference.first, difference.second) for difference in pair.differences
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +96,8 @@ def shown(found: Comparison) -> list[tuple[str, str, str]]:
 def test_the_second_over_the_first_and_the_twin_is_only_the_floor(
     first: pd.DataFrame, second: pd.DataFrame, ratio: float, verdict: Verdict
 ) -> None:
-    found = compared(first, second)
-    (row,) = found.cells.itertuples(index=False)
+    pair = compared(first, second)
+    (row,) = pair.cells.itertuples(index=False)
     assert (row.arm, row.verdict) == ("host", verdict)
     assert row.ratio == pytest.approx(ratio, rel=0.01)
     assert (row.first_launches, row.second_launches) == (first["block"].nunique(), 10)
@@ -103,8 +105,8 @@ def test_the_second_over_the_first_and_the_twin_is_only_the_floor(
         assert np.isnan(row.low)
     else:
         assert row.low <= ratio <= row.high
-    assert np.isnan(found.floors[1]) if verdict == Verdict.BOUNDED else max(found.floors) < 0.01
-    assert found.left_out == found.differences == []
+    assert np.isnan(pair.floors[1]) if verdict == Verdict.BOUNDED else max(pair.floors) < 0.01
+    assert pair.left_out == pair.differences == []
 
 
 def test_everything_that_was_recorded_is_compared_but_for_what_always_differs() -> None:
@@ -114,11 +116,11 @@ def test_everything_that_was_recorded_is_compared_but_for_what_always_differs() 
         "datapath": {"cma": "refused (EPERM)", "namespaces": {"pid": "pid:[9]"}},
     }
     header = {"git": "def-dirty", "seed": 2, "id": "x", "command": ["y", "run", "--blocks", "6"]}
-    found = compare(
+    pair = compare(
         campaign("a", cells(1e-5), header={"seed": 1}),
         campaign("a", cells(1e-5), environment=other, header=header),
     )
-    assert shown(found) == [
+    assert shown(pair) == [
         ("versions.python", "3.11.7", "3.12.1"),
         ("machine.governor", "not recorded", "performance"),
         ("machine.kernel", "6.1", "6.8"),
@@ -133,26 +135,26 @@ def test_everything_that_was_recorded_is_compared_but_for_what_always_differs() 
 def test_images_and_settings_of_the_experiment_are_among_what_differs() -> None:
     image = {"docker": {"openmpi": {"image": "sha256:1"}}}
     experiment = spec.restrict(spec.load("quick"), blocks=7).to_dict()
-    found = compare(
+    pair = compare(
         campaign("a", cells(1e-5), header={"containers": image}),
         campaign("a", cells(1e-5), header={"experiment": experiment}),
     )
-    assert ("containers.docker.openmpi.image", "sha256:1", "not recorded") in shown(found)
-    assert ("experiment.launches.blocks", "10", "7") in shown(found)
+    assert ("containers.docker.openmpi.image", "sha256:1", "not recorded") in shown(pair)
+    assert ("experiment.launches.blocks", "10", "7") in shown(pair)
 
 
 def test_what_varies_within_a_campaign_is_reported_by_mpi_or_arm() -> None:
     both = pd.concat([cells(1e-5), cells(1e-5, mpi="mpich")])
     alike = {"versions": {"mpi": OPENMPI, "python": "3.11.7"}}
-    found = compare(campaign("a", both), campaign("a", both, environment=alike), other_mpi=True)
+    pair = compare(campaign("a", both), campaign("a", both, environment=alike), other_mpi=True)
     differing = Difference("versions.mpi", f"{MPICH} (mpich); {OPENMPI} (openmpi)", OPENMPI)
-    assert differing in found.differences
+    assert differing in pair.differences
 
 
 def test_launches_that_the_other_campaign_lacks_are_no_difference() -> None:
     more = pd.concat([cells(1e-5), cells(1e-5, mpi="mpich")])
-    found = compared(more, cells(1e-5)).differences
-    assert "versions.mpi" not in {each.what for each in found}
+    differences = compared(more, cells(1e-5)).differences
+    assert "versions.mpi" not in {difference.what for difference in differences}
 
 
 def test_who_has_a_value_is_named_as_shortly_as_can_be() -> None:
@@ -171,9 +173,9 @@ def test_different_mpis_are_refused_unless_reported_otherwise() -> None:
     second = campaign("b", cells(2e-5, mpi="mpich"))
     with pytest.raises(ResultsError, match=f"{OPENMPI} against {MPICH}.*pass --other-mpi"):
         compare(first, second)
-    found = compare(first, second, other_mpi=True)
-    assert found.cells["mpi"].tolist() == ["mpich over openmpi"]
-    assert found.cells["ratio"].tolist() == pytest.approx([2.0])
+    pair = compare(first, second, other_mpi=True)
+    assert pair.cells["mpi"].tolist() == ["mpich over openmpi"]
+    assert pair.cells["ratio"].tolist() == pytest.approx([2.0])
 
 
 def test_another_version_of_the_same_mpi_is_refused_too() -> None:
@@ -194,15 +196,15 @@ def test_campaigns_without_a_cell_in_common_are_refused_with_the_reason() -> Non
 
 def test_cells_of_one_campaign_alone_are_counted() -> None:
     more = pd.concat([cells(1e-5), cells(1e-5, bytes=4096)])
-    found = compared(cells(1e-5), more)
-    assert found.left_out == ["1 of 2 cells are only in the second campaign"]
+    pair = compared(cells(1e-5), more)
+    assert pair.left_out == ["1 of 2 cells are only in the second campaign"]
 
 
 def test_only_launches_timed_in_groups_of_one_size_are_compared() -> None:
     grouped = cells(1e-5)
     grouped.loc[grouped["block"] < 3, ["group", "median_s"]] = [4, 1.0]
-    found = compared(grouped, cells(1e-5))
-    (row,) = found.cells.itertuples(index=False)
+    pair = compared(grouped, cells(1e-5))
+    (row,) = pair.cells.itertuples(index=False)
     assert (row.first_launches, row.second_launches) == (7, 10)
     assert row.ratio == pytest.approx(1, rel=0.01)
     every = pd.concat([cells(1e-5), cells(1e-5, bytes=64, group=2)])
@@ -219,7 +221,7 @@ def test_an_emulated_machine_on_either_side_is_a_warning() -> None:
         "topology": {"nodes": numa(2, hbm=1), "hbm": {"rule": "HMAT read bandwidth"}},
     }
     assert compared(cells(1e-5), cells(1e-5)).warning == ""
-    found = compared(cells(1e-5), cells(1e-5), environment=there)
-    assert found.warning.startswith("Emulated machine gh200 (tcg)")
-    assert ("machine.emulated", "not recorded", "gh200 (tcg)") in shown(found)
-    assert ("NUMA nodes", "not recorded", "1 with CPUs, 1 without, HBM 1") in shown(found)
+    pair = compared(cells(1e-5), cells(1e-5), environment=there)
+    assert pair.warning.startswith("Emulated machine gh200 (tcg)")
+    assert ("machine.emulated", "not recorded", "gh200 (tcg)") in shown(pair)
+    assert ("NUMA nodes", "not recorded", "1 with CPUs, 1 without, HBM 1") in shown(pair)

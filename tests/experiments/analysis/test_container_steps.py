@@ -18,8 +18,8 @@ def test_the_freest_profile_shows_the_container_and_the_others_their_rules() -> 
 
 
 def test_each_engine_and_layout_has_its_own_steps() -> None:
-    found = steps({"userland", "docker-tuned-one", "podman-default-one", "docker-default-isolated"})
-    assert {(each.step, each.above) for each in found} == {
+    chain = steps({"userland", "docker-tuned-one", "podman-default-one", "docker-default-isolated"})
+    assert {(step.step, step.above) for step in chain} == {
         (CONTAINER, "docker-tuned-one"),
         (CONTAINER, "podman-default-one"),
         (CONTAINER, "docker-default-isolated"),

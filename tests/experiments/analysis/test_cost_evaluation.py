@@ -21,7 +21,7 @@ CORES = Path("docs/data/cores.json.xz")
 def found() -> Evaluation:
     """The stored bench on 16 cores, of one MPI."""
     summary = dict(stored_bench.load(CORES))
-    summary["launches"] = [each for each in summary["launches"] if each["flavour"] == "impi"]
+    summary["launches"] = [launch for launch in summary["launches"] if launch["flavour"] == "impi"]
     return evaluate(of_bench(str(CORES), summary))
 
 
@@ -47,9 +47,9 @@ def test_on_the_stored_bench_the_median_error_of_unknown_cells_is_at_most_15_per
 def test_predictions_do_not_depend_on_what_is_held_out(found: Evaluation) -> None:
     summary = dict(stored_bench.load(CORES))
     rows = [
-        each
-        for each in summary["launches"]
-        if each["flavour"] == "impi" and each["contender"] == "direct"
+        launch
+        for launch in summary["launches"]
+        if launch["flavour"] == "impi" and launch["contender"] == "direct"
     ]
     measured = of_bench("again", {**summary, "launches": rows})
     spoiled = measured.times.copy()
@@ -85,8 +85,8 @@ def test_a_campaign_of_few_sizes_is_refused_with_what_to_measure(campaign_folder
 
 def test_a_campaign_of_many_sizes_is_modelled(tmp_path: Path) -> None:
     write_campaign(tmp_path / "many", docker=False, slim=True, sizes="1KiB:4MiB:2", blocks=1)
-    found = evaluate(of_campaign(load(tmp_path / "many")))
-    held = found.held_out
+    evaluation = evaluate(of_campaign(load(tmp_path / "many")))
+    held = evaluation.held_out
     assert relative_error(held, "model").median() < 0.1
 
 

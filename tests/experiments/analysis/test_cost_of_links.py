@@ -53,10 +53,10 @@ def known() -> Measured:
 
 
 def test_times_of_a_known_network_are_found_again_and_on_more_hosts() -> None:
-    found = evaluate(known())
-    held = found.held_out
+    evaluation = evaluate(known())
+    held = evaluation.held_out
     assert relative_error(held, "model").max() < 1e-3
-    frame = cost_of_links.on_more_hosts(found, 10_000)
+    frame = cost_of_links.on_more_hosts(evaluation, 10_000)
     assert sorted(set(frame["hosts"]))[:3] == [2, 4, 8] and frame["hosts"].max() == 10_000
     for row in frame[frame["hosts"] == 10_000].itertuples():
         expected = costmodel.messages_seconds(

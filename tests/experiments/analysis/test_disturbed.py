@@ -27,11 +27,11 @@ def test_a_quiet_machine_and_older_launches_say_nothing() -> None:
 
 
 def test_stolen_time_is_named_with_its_share_launch_and_load() -> None:
-    found = {
+    launches = {
         "0000-host": launch((0, 9.0, 9.0, 0.0), (1, 9.0, 9.0, 0.31)),
         "0001-host": launch((0, 9.0, 9.0, 0.05)),
     }
-    (shown,) = disturbed.sentences(found)
+    (shown,) = disturbed.sentences(launches)
     assert shown == (
         "a hypervisor kept CPUs of ranks from running (steal time) for more than 1 % of the time "
         "in 1 of 2 launches; at most 3 %, in 0000-host (load average 0.5 before, 2.2 after): "

@@ -39,9 +39,9 @@ def test_every_cell_reads_back_as_it_was(campaign: Campaign, form: str, tmp_path
         pytest.importorskip("pyarrow")
     out = tmp_path / f"new folder/cells.{form}"
     export.export(campaign, form, out)
-    found = read(out)
+    cells = read(out)
     written = campaign.cells.drop(columns="turns")
-    pd.testing.assert_frame_equal(found, written, check_exact=True, check_dtype=False)
+    pd.testing.assert_frame_equal(cells, written, check_exact=True, check_dtype=False)
     assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
@@ -51,19 +51,19 @@ def test_every_sample_reads_back_as_it_was(campaign: Campaign, form: str, tmp_pa
         pytest.importorskip("pyarrow")
     out = tmp_path / f"samples.{form}"
     export.export(campaign, form, out, raw=True)
-    found = read(out)
-    timed = found[~found["warmup"]].groupby([*export.NAMES, "iteration"], observed=True)
+    samples = read(out)
+    timed = samples[~samples["warmup"]].groupby([*export.NAMES, "iteration"], observed=True)
     medians = timed["seconds"].max().groupby(list(export.NAMES)).median()
     expected = campaign.cells.set_index(list(export.NAMES))["median_s"].sort_index()
-    assert len(found) == len(campaign.cells) * 40 * 2
+    assert len(samples) == len(campaign.cells) * 40 * 2
     pd.testing.assert_series_equal(medians, expected, check_names=False, check_exact=True)
 
 
 def test_what_a_program_printed_over_its_ranks_is_no_ranks_sample() -> None:
     printed = replace(CELL, warmup=1, columns=("min", "mean", "max"))
-    found = export._long(ANY, printed, np.array([[1.0, 2, 4], [2, 3, 4]]))
-    assert found["over_ranks"].tolist() == ["min", "mean", "max"] * 2
-    assert set(found["rank"]) == {export.NO_RANK}
+    samples = export._long(ANY, printed, np.array([[1.0, 2, 4], [2, 3, 4]]))
+    assert samples["over_ranks"].tolist() == ["min", "mean", "max"] * 2
+    assert set(samples["rank"]) == {export.NO_RANK}
     own = export._long(ANY, replace(CELL, warmup=1), np.ones((2, 3)))
     assert set(own["over_ranks"]) == {""}
     assert own["rank"].tolist() == [0, 1, 2] * 2
@@ -72,9 +72,9 @@ def test_what_a_program_printed_over_its_ranks_is_no_ranks_sample() -> None:
 def test_every_sample_carries_its_turn_and_when_its_rank_began() -> None:
     cell, times = replace(CELL, warmup=2, turn=3), np.ones((8, 2))
     begins = np.linspace(0, 1e-6, 16, dtype=np.float32).reshape(8, 2)
-    found = export._long(ANY, cell, times, begins)
-    assert found["turn"].tolist() == [-1] * 4 + [0] * 6 + [1] * 6
-    assert found["begin_s"].tolist() == begins.ravel().tolist()
+    samples = export._long(ANY, cell, times, begins)
+    assert samples["turn"].tolist() == [-1] * 4 + [0] * 6 + [1] * 6
+    assert samples["begin_s"].tolist() == begins.ravel().tolist()
     none = export._long(ANY, replace(cell, turn=0), times)
     assert set(none["turn"]) == {-1} and none["begin_s"].isna().all()
 
@@ -128,9 +128,9 @@ def test_the_tables_are_laid_out_as_osu_prints_them(
     kinds, operations = set(campaign.cells["kind"]), set(campaign.cells["operation"])
     assert len(tables) == len(arms) * len(transports) * len(kinds) * len(operations)
     (table,) = [
-        each
-        for each in tables
-        if "Broadcast" in each and "arm host, transport mpi, memory regular" in each
+        candidate
+        for candidate in tables
+        if "Broadcast" in candidate and "arm host, transport mpi, memory regular" in candidate
     ]
     title, shown, datatype, head, *rows = table.strip().splitlines()
     assert title == "# OSU MPI Broadcast Latency Test (measured by hbmcomm)"

@@ -8,34 +8,34 @@ from experiments.analysis import ratios, statistics
 from tests.experiments.analysis.launch_medians import cells
 
 
-def strays(*each: tuple[str, int, float]) -> ratios.Floors:
+def strays(*twins: tuple[str, int, float]) -> ratios.Floors:
     """Floors of A/A cells with that MPI, size and ratio."""
     frame = pd.concat(
         cells({"host": [1.0] * 6, "host-again": [ratio] * 6}).assign(
             mpi=mpi, bytes=size, operation=str(number)
         )
-        for number, (mpi, size, ratio) in enumerate(each)
+        for number, (mpi, size, ratio) in enumerate(twins)
     )
     return ratios.floors(frame)
 
 
 def test_a_floor_is_of_its_mpi_where_that_has_cells_enough_and_else_of_its_band() -> None:
-    found = strays(
+    floors = strays(
         *[("mpich", 1024, 1.08)] * 59, *[("impi", 1024, 1.02)] * 8, *[("impi", 2**20, 0.96)] * 18
     )
-    assert found.of("mpich", 8) == found.of("impi", 8) == pytest.approx(0.08)
-    assert found.of("mpich", 2**16) == found.of("impi", 2**22) == pytest.approx(0.04)
-    assert found.largest == pytest.approx(0.08)
-    rows = found.frame().set_index(["mpi", "band"])
+    assert floors.of("mpich", 8) == floors.of("impi", 8) == pytest.approx(0.08)
+    assert floors.of("mpich", 2**16) == floors.of("impi", 2**22) == pytest.approx(0.04)
+    assert floors.largest == pytest.approx(0.08)
+    rows = floors.frame().set_index(["mpi", "band"])
     assert rows.loc[("mpich", "below 4 KiB"), ["share", "cells"]].tolist() == [0.95, 59]
     assert rows.loc[("impi", "below 4 KiB"), ["share", "cells"]].tolist() == [0.95, 67]
     assert rows.loc[("impi", "64 KiB to 4 MiB"), "share"] == pytest.approx(0.05 ** (1 / 18))
 
 
 def test_a_band_with_fewer_than_eight_cells_has_no_floor_whatever_other_sizes_have() -> None:
-    found = strays(*[("mpich", 1024, 1.08)] * 7, *[("mpich", 2**20, 1.02)] * 60)
-    assert np.isnan(found.of("mpich", 1024))
-    assert found.of("mpich", 2**20) == found.largest == pytest.approx(0.02)
+    floors = strays(*[("mpich", 1024, 1.08)] * 7, *[("mpich", 2**20, 1.02)] * 60)
+    assert np.isnan(floors.of("mpich", 1024))
+    assert floors.of("mpich", 2**20) == floors.largest == pytest.approx(0.02)
     few = strays(*[("mpich", 1024, 1.08)] * 7)
     assert np.isnan(few.largest)
     assert np.isnan(ratios.floors(cells({"host": [1.0]})).largest)
@@ -49,8 +49,8 @@ def test_a_floor_holds_its_share_of_null_cells_in_95_of_100_campaigns(
     rng = np.random.default_rng(9)
     draw = rng.standard_normal if shape == "normal" else lambda size: rng.standard_t(3, size)
     fresh = np.sort(np.abs(draw(200_000)))
-    found = [statistics.tolerance(np.abs(draw(cells)), 8) for _ in range(1000)]
-    held = [np.searchsorted(fresh, each.value) / fresh.size >= each.share for each in found]
+    bounds = [statistics.tolerance(np.abs(draw(cells)), 8) for _ in range(1000)]
+    held = [np.searchsorted(fresh, bound.value) / fresh.size >= bound.share for bound in bounds]
     assert np.mean(held) >= 0.95 - 0.021  # three standard errors
 
 

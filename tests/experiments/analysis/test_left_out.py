@@ -19,10 +19,10 @@ def test_what_went_well_is_not_mentioned() -> None:
 
 
 def test_wrong_data_is_reported_with_all_sizes_together() -> None:
-    found = left_out(
+    notes = left_out(
         [launch("impi", *(cell("mpi", size, wrong="1 element") for size in (1024, 8)))]
     )
-    assert [*found] == ["impi: plain Gather of 8, 1,024 bytes left wrong data, not counted"]
+    assert [*notes] == ["impi: plain Gather of 8, 1,024 bytes left wrong data, not counted"]
 
 
 def test_a_contender_that_is_no_mpi_is_reported_with_the_mpi_beside_it() -> None:

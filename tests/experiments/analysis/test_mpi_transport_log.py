@@ -17,8 +17,8 @@ FULL = {"ranks": "4", "nodes": "2"}
 
 
 def ways(shown: dict[str, str], log: str, cma: str = "works") -> tuple[str, str, str]:
-    found = chosen({"told": shown, "cma": cma}, (LOGS / f"{log}.txt").read_text())
-    return found["shared memory"], found["single copy"], found["network"]
+    choice = chosen({"told": shown, "cma": cma}, (LOGS / f"{log}.txt").read_text())
+    return choice["shared memory"], choice["single copy"], choice["network"]
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_ucx_under_open_mpi_names_its_lanes() -> None:
         "  on-host:  all connections are ucx=posix;memory,xpmem;memory,rc_mlx5;mlx5_2:1\n"
         "  off-host: all connections are ucx=rc_mlx5;mlx5_2:1\n"
     )
-    found = chosen({"told": OPENMPI | FULL, "cma": "works"}, log)
-    assert found["shared memory"] == "UCX posix, UCX xpmem"
-    assert found["network"] == "UCX rc_mlx5"
+    choice = chosen({"told": OPENMPI | FULL, "cma": "works"}, log)
+    assert choice["shared memory"] == "UCX posix, UCX xpmem"
+    assert choice["network"] == "UCX rc_mlx5"
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,13 @@ def test_single_copy_is_what_a_message_showed(copies: str, cma: str, expected: s
 
 @pytest.mark.parametrize("shown", [OPENMPI, MPICH | {"nodes": "2"}, INTEL])
 def test_a_log_without_its_words_tells_nothing(shown: dict[str, str]) -> None:
-    found = chosen({"told": shown, "cma": "works"}, "a warning\n")
-    assert (found["shared memory"], found["network"], found["said"]) == (NOT_TOLD,) * 3
+    choice = chosen({"told": shown, "cma": "works"}, "a warning\n")
+    assert (choice["shared memory"], choice["network"], choice["said"]) == (NOT_TOLD,) * 3
 
 
 def test_another_mpi_is_not_guessed_at() -> None:
-    found = chosen({"told": {"library": "MVAPICH", "ranks": "2", "nodes": "1"}}, "")
-    assert set(found.values()) == {NOT_TOLD}
+    choice = chosen({"told": {"library": "MVAPICH", "ranks": "2", "nodes": "1"}}, "")
+    assert set(choice.values()) == {NOT_TOLD}
 
 
 def test_what_was_chosen_stands_beside_what_was_tried() -> None:

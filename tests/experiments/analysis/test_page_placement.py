@@ -21,8 +21,8 @@ SPOT = ("hbw_preferred", "local")
 SPILT = {(*SPOT, 3): {3: MIB, 5: MIB}}
 
 
-def only(found: tuple[PageMap, ...]) -> PageMap:
-    (page_map,) = found
+def only(maps: tuple[PageMap, ...]) -> PageMap:
+    (page_map,) = maps
     return page_map
 
 
@@ -45,9 +45,9 @@ def test_every_byte_of_every_rank_is_on_the_map() -> None:
     page_map = only(page_maps([make_launch()]))
     for panel in page_map.panels:
         assert sum(by_node(panel).values()) == 8 * 2 * MIB
-        assert {each.as_asked for each in panel.pages} == {1.0}
+        assert {pages.as_asked for pages in panel.pages} == {1.0}
     local = next(p for p in page_map.panels if (p.kind, p.locality) == ("hbw", "local"))
-    assert [dict(each.shares) for each in local.pages] == [{4 + r // 2: 1.0} for r in range(8)]
+    assert [dict(pages.shares) for pages in local.pages] == [{4 + r // 2: 1.0} for r in range(8)]
 
 
 @pytest.mark.parametrize("other", [{"ranks": 4}, {"binding": "spread"}, {"machine": "plain"}])
@@ -101,9 +101,9 @@ def test_of_launches_alike_to_a_per_cent_the_worst_is_told(order: tuple[int, ...
 def test_local_is_the_node_of_the_cpu_and_what_stands_beside_it() -> None:
     page_map = only(page_maps([make_launch("xeon-max-flat-snc4", ranks=16)]))
     for panel in page_map.panels:
-        for rank, each in enumerate(panel.pages):
-            assert each.near == (rank // 2, rank // 2 + 8)
-            assert each.local == (1.0 if panel.locality == "local" else 0.0)
+        for rank, pages in enumerate(panel.pages):
+            assert pages.near == (rank // 2, rank // 2 + 8)
+            assert pages.local == (1.0 if panel.locality == "local" else 0.0)
 
 
 def shown(*nodes: library.Node) -> library.Topology:
@@ -203,8 +203,8 @@ def test_what_a_guest_with_hbm_nodes_recorded_is_one_map_of_both_arms() -> None:
     for rank in range(4):
         assert panels["regular", "local"].pages[rank].shares == ((rank, 1.0),)
         assert panels["hbw", "local"].pages[rank].shares == ((rank + 4, 1.0),)
-    assert all(each.local == 0 for each in panels["hbw", "remote"].pages)
-    assert all(each.as_asked == 1 for panel in page_map.panels for each in panel.pages)
+    assert all(pages.local == 0 for pages in panels["hbw", "remote"].pages)
+    assert all(pages.as_asked == 1 for panel in page_map.panels for pages in panel.pages)
     assert len(page_rows(launches)) == 2 * 4 * 4
 
 

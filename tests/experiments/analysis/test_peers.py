@@ -19,17 +19,17 @@ def only(frame: pd.DataFrame, **levels: object) -> pd.Series:
 def test_a_ratio_is_paired_within_the_launch_and_not_of_medians() -> None:
     """A machine that is slow in a block slows both; medians over blocks would say 2, not 3."""
     direct = [1.0, 10.0, 2.0, 8.0, 4.0, 3.0]
-    times = {("mpich", "direct"): direct, ("mpich", "mpi"): [3 * each for each in direct]}
+    times = {("mpich", "direct"): direct, ("mpich", "mpi"): [3 * seconds for seconds in direct]}
     row = only(against_peers(medians(times)))
     assert (row["peer"], row["blocks"]) == ("mpich", 6)
-    assert [row[each] for each in ("ratio", "low", "high")] == pytest.approx([3.0] * 3)
+    assert [row[column] for column in ("ratio", "low", "high")] == pytest.approx([3.0] * 3)
 
 
 def test_the_interval_over_seven_blocks_has_the_least_and_the_greatest_for_its_ends() -> None:
     """It covers 1 - 2/2**7 = 98 %; one place further in, 88 %."""
     ratios = [1.1, 1.3, 1.2, 1.6, 1.25, 1.35, 1.15]
     row = only(against_peers(medians({("impi", "direct"): [1.0] * 7, ("impi", "mpi"): ratios})))
-    assert [row[each] for each in ("ratio", "low", "high")] == pytest.approx([1.25, 1.1, 1.6])
+    assert [row[column] for column in ("ratio", "low", "high")] == pytest.approx([1.25, 1.1, 1.6])
 
 
 def test_the_best_mpi_is_that_with_the_lowest_median_ratio_not_the_lowest_time() -> None:
@@ -43,18 +43,18 @@ def test_the_best_mpi_is_that_with_the_lowest_median_ratio_not_the_lowest_time()
 def test_what_is_no_mpi_is_never_the_best_and_is_shown_where_it_did_best() -> None:
     times = {("mpich", "direct"): 1.0, ("mpich", "mpi"): 2.0, ("mpich", "pickle"): 1.5}
     times |= {("impi", "direct"): 1.0, ("impi", "mpi"): 3.0, ("impi", "pickle"): 1.2}
-    found = against_peers(medians(times))
-    pickled = only(found, peer="pickle")
+    peers = against_peers(medians(times))
+    pickled = only(peers, peer="pickle")
     assert (pickled["flavour"], pickled["ratio"], pickled["best"]) == ("impi", 1.2, False)
-    assert only(found, best=True)["peer"] == "mpich"
+    assert only(peers, best=True)["peer"] == "mpich"
 
 
 def test_plain_meets_plain_and_persistent_persistent() -> None:
     plain = medians({("mpich", "direct"): 1.0, ("mpich", "mpi"): 2.0})
     persistent = medians({("mpich", "direct"): 0.5, ("mpich", "mpi"): 2.0}, form="persistent")
-    found = against_peers(pd.concat([plain, persistent]))
-    assert only(found, form="plain")["ratio"] == 2
-    assert only(found, form="persistent")["ratio"] == 4
+    peers = against_peers(pd.concat([plain, persistent]))
+    assert only(peers, form="plain")["ratio"] == 2
+    assert only(peers, form="persistent")["ratio"] == 4
 
 
 def test_a_block_that_lacks_one_side_is_no_pair() -> None:
@@ -87,10 +87,10 @@ def test_noise_is_how_far_direct_strays_from_itself() -> None:
 def test_an_effect_is_held_against_the_noise_of_its_own_mpi() -> None:
     """5 % is beyond a floor of 1 % and within one of 20 %."""
     ratio = {"direct": 1.0, "mpi": 1.05}
-    cell = medians({(mpi, each): ratio[each] for mpi in ("mpich", "impi") for each in ratio})
-    found = against_peers(pd.concat([twice(1.01, 59), twice(1.2, 59, "impi"), cell]))
+    cell = medians({(mpi, name): ratio[name] for mpi in ("mpich", "impi") for name in ratio})
+    peers = against_peers(pd.concat([twice(1.01, 59), twice(1.2, 59, "impi"), cell]))
     for mpi, floor, due in (("mpich", 0.01, Verdict.DIFFERS), ("impi", 0.2, Verdict.BOUNDED)):
-        row = only(found, peer=mpi)
+        row = only(peers, peer=mpi)
         assert (row["floor"], row["verdict"]) == (pytest.approx(floor), due)
 
 
@@ -108,10 +108,10 @@ def test_an_mpi_is_shown_in_the_setting_that_did_best_in_the_cell() -> None:
     other = [cells(0.9, 1024, "sm"), cells(3.0, 2**20, "sm")]
     mpich = medians({("mpich", "direct"): 1.0, ("mpich", "mpi"): 1.2})
     frame = pd.concat([*usual, *other, mpich])
-    found = against_peers(frame)
-    small = only(found, bytes=1024, peer="openmpi")
+    peers = against_peers(frame)
+    small = only(peers, bytes=1024, peer="openmpi")
     assert (small["setting"], small["ratio"], small["best"]) == ("sm", 0.9, True)
-    assert only(found, bytes=2**20, peer="openmpi")["setting"] == "default"
+    assert only(peers, bytes=2**20, peer="openmpi")["setting"] == "default"
     assert tried(frame) == 3
 
 
@@ -142,14 +142,14 @@ def test_a_cell_is_slower_where_the_whole_interval_lies_below_three_per_cent() -
         128: [0.99],
     }
     times = {
-        size: {("mpich", "direct"): [1.0] * len(each), ("mpich", "other-build"): each}
-        for size, each in ratios.items()
+        size: {("mpich", "direct"): [1.0] * len(seconds), ("mpich", "other-build"): seconds}
+        for size, seconds in ratios.items()
     }
-    frame = pd.concat([medians(each, size=size) for size, each in times.items()])
+    frame = pd.concat([medians(by_contender, size=size) for size, by_contender in times.items()])
     assert slower_cells(against_peers(frame)).empty, "no noise floor is known"
     for again, slower in ((1.01, [8]), (1.2, [])):
-        found = against_peers(pd.concat([frame, twice(again, 8, "impi")]))
-        assert slower_cells(found)["bytes"].tolist() == slower, "64 B have no interval"
+        peers = against_peers(pd.concat([frame, twice(again, 8, "impi")]))
+        assert slower_cells(peers)["bytes"].tolist() == slower, "64 B have no interval"
 
 
 def test_our_own_contenders_are_no_peers() -> None:

@@ -149,7 +149,7 @@ def test_another_number_of_threads_is_named() -> None:
     here = habitat("docker-default", variables={"OMP_NUM_THREADS": "2", "OMPI_MCA_plm": "x"})
     (cause,) = causes(here, habitat("host", variables={"MALLOC_ARENA_MAX": "1"}), 2)[:1]
     assert cause.text == "MALLOC_ARENA_MAX is not set, and in host 1"
-    texts = [each.text for each in causes(here, habitat("host"), 2)]
+    texts = [reason.text for reason in causes(here, habitat("host"), 2)]
     assert texts == ["OMP_NUM_THREADS is 2, and in host not set"]
 
 
@@ -164,7 +164,7 @@ def test_polls_are_no_progress_and_one_measure_serves_all_runs() -> None:
         metric = None if slow else 1e6
         return replace(run, seconds=1.0, metric=metric, calls={"Test": polls, "Send": steps})
 
-    blocks = [replace(each, runs=tuple(map(counted, each.runs))) for each in runs.blocks]
+    blocks = [replace(block, runs=tuple(map(counted, block.runs))) for block in runs.blocks]
     request = replace(runs.header.request, seconds=1.0, metric="x (.*)")
     header = replace(runs.header, request=request)
     cost = cost_of(replace(runs, header=header, blocks=tuple(blocks)))
@@ -173,7 +173,7 @@ def test_polls_are_no_progress_and_one_measure_serves_all_runs() -> None:
 
 def test_a_campaign_without_a_run_of_the_reference_has_no_answer() -> None:
     runs = stored(1.2)
-    lost = [replace(each, runs=each.runs[2:], lost={"host": "it ended"}) for each in runs.blocks]
+    lost = [replace(block, runs=block.runs[2:], lost={"host": "it ended"}) for block in runs.blocks]
     alone = replace(runs, blocks=tuple(lost))
     assert answers(cost_of(alone)) == []
     assert text(alone)[0].startswith("No run")

@@ -14,34 +14,34 @@ def over_host(frame: pd.DataFrame, arm: str = "docker", value: str = "median_s")
 
 def test_a_known_slowdown_is_found_in_pairs_although_the_machine_drifts() -> None:
     drift = [1.0, 3.0, 1.2, 2.5, 1.1, 2.0]
-    found = over_host(cells({"host": drift, "docker": [1.1 * each for each in drift]}))
-    assert len(found) == 1
-    assert found["ratio"][0] == pytest.approx(1.1)
-    assert found["low"][0] == pytest.approx(1.1)
-    assert found["blocks"][0] == 6
-    assert found["p"][0] == 0.03125
+    paired = over_host(cells({"host": drift, "docker": [1.1 * seconds for seconds in drift]}))
+    assert len(paired) == 1
+    assert paired["ratio"][0] == pytest.approx(1.1)
+    assert paired["low"][0] == pytest.approx(1.1)
+    assert paired["blocks"][0] == 6
+    assert paired["p"][0] == 0.03125
 
 
 def sizes(count: int, blocks: int) -> pd.DataFrame:
     """One series: docker slower in every block of every size, by another amount in each."""
     host = [1.0] * blocks
     docker = [1.1 + 0.01 * block for block in range(blocks)]
-    each = [cells({"host": host, "docker": docker}) for _ in range(count)]
-    return pd.concat([frame.assign(bytes=2**n) for n, frame in enumerate(each)])
+    frames = [cells({"host": host, "docker": docker}) for _ in range(count)]
+    return pd.concat([frame.assign(bytes=2**n) for n, frame in enumerate(frames)])
 
 
 def test_holms_family_is_one_series_of_a_figure() -> None:
     series = [sizes(15, 10).assign(operation=name) for name in ("bcast", "gather", "allreduce")]
-    found = over_host(pd.concat(series))
-    assert len(found) == 45
-    assert found["p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
-    assert found["least_p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
+    paired = over_host(pd.concat(series))
+    assert len(paired) == 45
+    assert paired["p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
+    assert paired["least_p_holm"].tolist() == pytest.approx([15 * 2 * 0.5**10] * 45)
 
 
 def test_no_series_falls_below_the_least_p_that_its_blocks_can_reach() -> None:
-    found = over_host(sizes(8, 6))
-    assert found["least_p_holm"].tolist() == [0.25] * 8
-    assert (found["p_holm"] >= found["least_p_holm"]).all()
+    paired = over_host(sizes(8, 6))
+    assert paired["least_p_holm"].tolist() == [0.25] * 8
+    assert (paired["p_holm"] >= paired["least_p_holm"]).all()
     assert statistics.least_p(6) == 0.03125
     assert statistics.least_p(0) == 1
     alone = over_host(sizes(8, 1))
@@ -49,16 +49,16 @@ def test_no_series_falls_below_the_least_p_that_its_blocks_can_reach() -> None:
 
 
 def test_a_block_that_lacks_an_arm_is_left_out_of_the_pairs() -> None:
-    found = over_host(cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0]}))
-    assert found["blocks"][0] == 2
+    paired = over_host(cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0]}))
+    assert paired["blocks"][0] == 2
 
 
 def test_only_cells_timed_in_groups_of_one_size_are_paired() -> None:
     frame = cells({"host": [1.0, 1.0, 1.0], "docker": [2.0, 2.0, 9.0]})
     frame.loc[frame["median_s"] == 9.0, "group"] = 7
-    found = over_host(frame)
-    assert found["blocks"][0] == 2
-    assert found["ratio"][0] == 2.0
+    paired = over_host(frame)
+    assert paired["blocks"][0] == 2
+    assert paired["ratio"][0] == 2.0
     frame.loc[frame["arm"] == "docker", "group"] = 7
     assert over_host(frame).empty
 
@@ -100,9 +100,9 @@ def test_two_arms_that_shared_no_turns_are_compared_through_the_reference_arm() 
     ]
     frame = pd.concat(frames).assign(group=1)
     frame["turns"] = [()] * len(frame)
-    found = ratios.paired_ratio(frame, "arm", "docker", "userland")
-    assert found["ratio"].tolist() == pytest.approx([1.1])
-    assert found["blocks"].tolist() == [2]
+    paired = ratios.paired_ratio(frame, "arm", "docker", "userland")
+    assert paired["ratio"].tolist() == pytest.approx([1.1])
+    assert paired["blocks"].tolist() == [2]
     whole = cells({"docker": [1.3], "userland": [1.0], "host": [1.0]}).assign(company="all")
     whole = whole.assign(block=7, turns=[()] * 3, group=1)
     both = ratios.paired_ratio(pd.concat([frame, whole]), "arm", "docker", "userland")
@@ -110,43 +110,43 @@ def test_two_arms_that_shared_no_turns_are_compared_through_the_reference_arm() 
 
 
 def test_the_speed_up_of_a_kind_is_paired_within_each_launch() -> None:
-    found = ratios.paired_ratio(
+    paired = ratios.paired_ratio(
         cells({"regular": [2.0, 4.0], "hbw": [1.0, 1.0]}, "kind"), "kind", "regular", "hbw"
     )
-    assert found["ratio"][0] == pytest.approx(np.sqrt(2.0 * 4.0))
-    assert found["arm"][0] == "host"
+    assert paired["ratio"][0] == pytest.approx(np.sqrt(2.0 * 4.0))
+    assert paired["arm"][0] == "host"
 
 
 def test_bindings_which_never_share_a_block_are_paired_by_replicate() -> None:
     frame = cells({"packed": [1.0, 2.0], "spread": [2.0, 4.0]}, "binding")
     frame.loc[frame["binding"] == "spread", "block"] += 10
-    found = ratios.paired_ratio(frame, "binding", "spread", "packed")
-    assert found["ratio"][0] == pytest.approx(2.0)
-    assert found["blocks"][0] == 2
+    paired = ratios.paired_ratio(frame, "binding", "spread", "packed")
+    assert paired["ratio"][0] == pytest.approx(2.0)
+    assert paired["blocks"][0] == 2
 
 
 def test_an_arm_that_was_not_measured_gives_no_ratio() -> None:
-    found = over_host(cells({"host": [1.0]}))
-    assert found.empty
-    assert {"ratio", "low", "high", "blocks", "p", "p_holm"} <= set(found)
+    paired = over_host(cells({"host": [1.0]}))
+    assert paired.empty
+    assert {"ratio", "low", "high", "blocks", "p", "p_holm"} <= set(paired)
 
 
 def test_p99_is_paired_as_the_launches_have_it() -> None:
     frame = cells({"host": [2.0] * 6, "docker": [3.0] * 6}).assign(
         company="a b", turns=[(9.0,)] * 12
     )
-    found = over_host(frame, value="p99_s")
-    assert found["ratio"].tolist() == pytest.approx([1.5])
+    paired = over_host(frame, value="p99_s")
+    assert paired["ratio"].tolist() == pytest.approx([1.5])
 
 
 def test_a_groups_ratio_is_over_the_cells_that_every_block_has() -> None:
     whole = cells({"host": [1.0] * 6, "docker": [1.1] * 6})
     torn = cells({"host": [1.0] * 6, "docker": [9.0] * 5}).assign(bytes=2048)
     paired = ratios.paired_ratio(pd.concat([whole, torn]), "arm", "docker", "host")
-    found = ratios.group_ratio(paired, ["operation", "transport"])
-    assert found["ratio"].tolist() == pytest.approx([1.1])
-    assert found["cells"].tolist() == [1]
-    assert found["blocks"].tolist() == [6]
+    grouped = ratios.group_ratio(paired, ["operation", "transport"])
+    assert grouped["ratio"].tolist() == pytest.approx([1.1])
+    assert grouped["cells"].tolist() == [1]
+    assert grouped["blocks"].tolist() == [6]
     none = ratios.group_ratio(ratios.paired_ratio(whole, "arm", "podman", "host"), ["operation"])
     assert none.empty
     assert set(none) == {"operation", *ratios.RATIO, "cells"}
@@ -158,8 +158,8 @@ def test_transports_of_one_contest_are_compared_turn_by_turn() -> None:
     frame["turns"] = [
         (1.0, 1.0, 10.0) if name == "direct" else (2.0, 20.0, 20.0) for name in frame["transport"]
     ]
-    found = ratios.paired_ratio(frame, "transport", "mpi", "direct")
-    assert found["ratio"].tolist() == [2.0]
+    paired = ratios.paired_ratio(frame, "transport", "mpi", "direct")
+    assert paired["ratio"].tolist() == [2.0]
     frame["contest"] = frame["transport"]
     assert ratios.paired_ratio(frame, "transport", "mpi", "direct")["ratio"].tolist() == [1.0]
 
@@ -173,8 +173,8 @@ def test_pooled_launches_of_a_block_are_one_replicate() -> None:
     ]
     frame = pd.concat(frames)
     frame["turns"] = [()] * len(frame)
-    (found,) = ratios.paired_ratio(frame, "transport", "again", "direct", pooled=True).itertuples()
-    assert found.blocks == 2 and found.ratio == pytest.approx(1.0, abs=0.01)
+    (row,) = ratios.paired_ratio(frame, "transport", "again", "direct", pooled=True).itertuples()
+    assert row.blocks == 2 and row.ratio == pytest.approx(1.0, abs=0.01)
 
 
 def test_joint_intervals_hold_those_of_cells_and_exchange_the_nth_blocks_of_all_mpis() -> None:
@@ -185,11 +185,11 @@ def test_joint_intervals_hold_those_of_cells_and_exchange_the_nth_blocks_of_all_
         for mpi in ("mpich", "impi")
         for host, docker in [np.exp(rng.normal(scale=0.01, size=(2, 8)))]
     )
-    found = ratios.jointly(over_host(frame))
-    assert "of_block" not in found
-    assert (found["joint_low"] <= found["low"]).all()
-    assert (found["joint_high"] >= found["high"]).all()
-    assert (found["joint_high"] > found["high"]).any()
+    joint = ratios.jointly(over_host(frame))
+    assert "of_block" not in joint
+    assert (joint["joint_low"] <= joint["low"]).all()
+    assert (joint["joint_high"] >= joint["high"]).all()
+    assert (joint["joint_high"] > joint["high"]).any()
     later = frame.assign(block=frame["block"] + 100 * (frame["mpi"] == "impi"))
     again = ratios.jointly(over_host(later))
-    assert again["joint_low"].tolist() == found["joint_low"].tolist()
+    assert again["joint_low"].tolist() == joint["joint_low"].tolist()

@@ -51,11 +51,11 @@ def test_a_cell_has_the_bound_of_its_links_and_what_they_carried(
         schedule(asked, 1)[0].launches[0], environment=EnvironmentId.parse(environment)
     )
     counters = {key: {"sent": 0, "received": 0} for key in ("before", "after")}
-    found = [{"name": f"n{each}", "ranks": [each, each + 2]} | counters for each in range(hosts)]
+    by_host = [{"name": f"n{host}", "ranks": [host, host + 2]} | counters for host in range(hosts)]
     record = {"samples": "c0", "warmup": 0, "group": 1, "turn": 0, "emulated": False}
     links = {"operations": 10, "sent": [40960, 40960], "received": [40960, 61440]}
-    cells = [asdict(each) | record | ({"links": links} if hosts else {}) for each in launch.plan]
-    environment = {"versions": {}} | ({"hosts": found} if hosts else {})
+    cells = [asdict(cell) | record | ({"links": links} if hosts else {}) for cell in launch.plan]
+    environment = {"versions": {}} | ({"hosts": by_host} if hosts else {})
     begin(tmp_path, asked)
     finish(tmp_path, launch, cells, {"c0": np.full((6, 8), 1e-3)}, environment=environment)
     read = load(tmp_path).cells

@@ -31,10 +31,10 @@ def test_null_campaigns_make_a_false_claim_in_5_of_100_at_most(noise: str, block
 @pytest.mark.rare
 @pytest.mark.parametrize("blocks", BLOCKS)
 def test_effects_are_found_and_are_not_called_none(blocks: int) -> None:
-    found = {effect: shares(NOISES["normal"], blocks, 60, effect) for effect in (0.03, 0.2, 0.7)}
-    assert all(each["equivalent"] <= ALLOWED for each in found.values())
-    assert all(each["false"] <= 0.14 for each in found.values())
-    assert found[0.7]["missed"] <= 0.05 and found[0.2]["missed"] <= 0.35
+    rates = {effect: shares(NOISES["normal"], blocks, 60, effect) for effect in (0.03, 0.2, 0.7)}
+    assert all(row["equivalent"] <= ALLOWED for row in rates.values())
+    assert all(row["false"] <= 0.14 for row in rates.values())
+    assert rates[0.7]["missed"] <= 0.05 and rates[0.2]["missed"] <= 0.35
 
 
 @pytest.mark.rare
@@ -53,9 +53,9 @@ def sentences(folder: Path, seed: int, effect: float, blocks: int) -> str:
 
     flags: dict[str, Any] = {"environments": "host,userland,docker", "profiles": "tuned"}
     write_campaign(folder, slim=True, times=times, seed=seed, blocks=blocks, **flags)
-    found = reading.load(folder)
-    shown = [each.sentence for each in answers(found) if "container cost" in each.question]
-    opening = headline(found)
+    campaign = reading.load(folder)
+    shown = [answer.sentence for answer in answers(campaign) if "container cost" in answer.question]
+    opening = headline(campaign)
     return " ".join([*opening.sentences, *opening.conditions, *shown])
 
 
@@ -65,7 +65,7 @@ CLAIMS = ("are slower", "are faster", "times (")
 def test_a_campaign_read_from_its_files_says_what_is_true(tmp_path: Path) -> None:
     null = sentences(tmp_path / "null", 1, 0.0, 6)
     assert "in every single cell" in null
-    assert not any(each in null for each in CLAIMS)
+    assert not any(claim in null for claim in CLAIMS)
     slower = sentences(tmp_path / "slower", 1, 0.7, 6)
     assert "are slower, most of all" in slower and "(64 KiB)" in slower
     assert "are faster" not in slower
@@ -76,5 +76,5 @@ def test_a_campaign_read_from_its_files_says_what_is_true(tmp_path: Path) -> Non
 def test_sentences_of_whole_campaigns_are_true(blocks: int, tmp_path: Path) -> None:
     """Of 30 null campaigns, 6 false ones would be three standard errors too many."""
     texts = [sentences(tmp_path / str(seed), seed, 0.0, blocks) for seed in range(30)]
-    assert sum(any(each in text for each in CLAIMS) for text in texts) < 6
+    assert sum(any(claim in text for claim in CLAIMS) for text in texts) < 6
     assert all("(64 KiB)" in sentences(tmp_path / f"s{n}", n, 0.7, blocks) for n in range(10))

@@ -10,14 +10,14 @@ from tests.experiments.analysis.launch_medians import cells
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_fewer_than_six_samples_have_no_interval(n: int) -> None:
-    found = statistics.median_interval(np.arange(n, dtype=float))
-    assert found.value == (n - 1) / 2
-    assert np.isnan([found.low, found.high, statistics.median_interval([]).value]).all()
+    interval = statistics.median_interval(np.arange(n, dtype=float))
+    assert interval.value == (n - 1) / 2
+    assert np.isnan([interval.low, interval.high, statistics.median_interval([]).value]).all()
 
 
 def test_the_interval_of_paired_ratios_has_order_statistics_for_its_ends() -> None:
-    found = statistics.median_ratio([1.0, 1.1, 0.9, 1.3, 1.05, 0.97])
-    assert found == pytest.approx((np.sqrt(1.0 * 1.05), 0.9, 1.3))
+    interval = statistics.median_ratio([1.0, 1.1, 0.9, 1.3, 1.05, 0.97])
+    assert interval == pytest.approx((np.sqrt(1.0 * 1.05), 0.9, 1.3))
     ten = statistics.median_ratio(np.exp(np.arange(10)))
     assert ten == pytest.approx(np.exp([4.5, 1, 8]))
     assert statistics.median_ratio([2.0] * 6) == pytest.approx((2.0, 2.0, 2.0))
@@ -30,16 +30,16 @@ def test_a_ratio_and_its_inverse_say_the_same() -> None:
 
 
 def test_five_blocks_are_too_few_for_an_interval_of_a_ratio() -> None:
-    found = statistics.median_ratio([1.0, 1.1, 0.9, 1.3, 1.05])
-    assert found.value == pytest.approx(1.05)
-    assert np.isnan(found.low)
+    interval = statistics.median_ratio([1.0, 1.1, 0.9, 1.3, 1.05])
+    assert interval.value == pytest.approx(1.05)
+    assert np.isnan(interval.low)
     assert np.isnan(statistics.median_ratio([]).value)
 
 
 def test_holm_matches_the_worked_example_and_is_as_strict_as_each_test_at_least() -> None:
-    found = statistics.holm([0.01, 0.04, float("nan"), 0.03])
-    assert found[[0, 1, 3]] == pytest.approx([0.03, 0.06, 0.06])
-    assert np.isnan(found[2])
+    corrected = statistics.holm([0.01, 0.04, float("nan"), 0.03])
+    assert corrected[[0, 1, 3]] == pytest.approx([0.03, 0.06, 0.06])
+    assert np.isnan(corrected[2])
     p = np.random.default_rng(2).uniform(size=40)
     assert (statistics.holm(p) >= p).all()
     assert (statistics.holm(p) <= 1).all()
@@ -72,12 +72,12 @@ def test_fewer_than_ten_blocks_are_no_claim_yet() -> None:
 def test_simultaneous_intervals_need_six_blocks_and_do_not_depend_on_the_order_of_cells() -> None:
     ratios = np.exp(np.random.default_rng(1).normal(scale=0.01, size=(40, 8)))
     ratios[3, 2:] = np.nan
-    found = statistics.simultaneous_intervals(ratios)
-    assert np.isnan(found[3]).all() and np.isfinite(np.delete(found, 3, axis=0)).all()
+    intervals = statistics.simultaneous_intervals(ratios)
+    assert np.isnan(intervals[3]).all() and np.isfinite(np.delete(intervals, 3, axis=0)).all()
     back = statistics.simultaneous_intervals(ratios[::-1])[::-1]
-    assert np.allclose(found, back, rtol=1e-12, equal_nan=True)
+    assert np.allclose(intervals, back, rtol=1e-12, equal_nan=True)
     inverse = statistics.simultaneous_intervals(1 / ratios)
-    assert np.allclose(found, 1 / inverse[:, ::-1], rtol=1e-12, equal_nan=True)
+    assert np.allclose(intervals, 1 / inverse[:, ::-1], rtol=1e-12, equal_nan=True)
     assert np.isnan(statistics.simultaneous_intervals(ratios[:, :5])).all()
 
 
@@ -89,16 +89,16 @@ def test_a_large_effect_in_one_cell_is_seen_among_many_in_six_blocks() -> None:
 
 
 def test_over_launches_gives_the_median_of_launch_medians_for_each_arm() -> None:
-    found = statistics.over_launches(cells({"host": [1.0, 2.0, 3.0, 4.0, 5.0, 60.0]}))
-    assert found["median_s"][0] == 3.5
-    assert found["bus_bytes_per_s"][0] == 1024 / 3.5
-    assert (found["low_s"][0], found["high_s"][0]) == (1.0, 60.0)
-    assert found["launches"][0] == 6
-    assert found["p95_s"][0] == 7.0
-    assert found["p99_s"][0] == 12.0  # of the launches that have one
-    assert found["skew_s"][0] == 1e-7
-    assert found["n"][0] == 600
-    assert found["group"][0] == 2
+    medians = statistics.over_launches(cells({"host": [1.0, 2.0, 3.0, 4.0, 5.0, 60.0]}))
+    assert medians["median_s"][0] == 3.5
+    assert medians["bus_bytes_per_s"][0] == 1024 / 3.5
+    assert (medians["low_s"][0], medians["high_s"][0]) == (1.0, 60.0)
+    assert medians["launches"][0] == 6
+    assert medians["p95_s"][0] == 7.0
+    assert medians["p99_s"][0] == 12.0  # of the launches that have one
+    assert medians["skew_s"][0] == 1e-7
+    assert medians["n"][0] == 600
+    assert medians["group"][0] == 2
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_a_bound_is_no_narrower_than_the_floor() -> None:
 
 def test_the_unpaired_ratio_is_of_the_medians_and_needs_six_on_each_side() -> None:
     above = [2.0, 2.2, 1.8, 2.1, 1.9, 50.0]
-    found = statistics.unpaired_ratio(above, [1.0] * 6)
-    assert found.value == pytest.approx(2.05)
-    assert found.low <= found.value <= found.high
-    assert found == statistics.unpaired_ratio(above, [1.0] * 6)
+    interval = statistics.unpaired_ratio(above, [1.0] * 6)
+    assert interval.value == pytest.approx(2.05)
+    assert interval.low <= interval.value <= interval.high
+    assert interval == statistics.unpaired_ratio(above, [1.0] * 6)
     assert np.isnan(statistics.unpaired_ratio(above, [1.0] * 5).low)
     assert statistics.unpaired_ratio([3.0] * 6, [2.0] * 6) == (1.5, 1.5, 1.5)

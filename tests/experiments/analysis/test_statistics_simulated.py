@@ -39,8 +39,8 @@ def test_the_rows_at_once_are_what_one_at_a_time_gives() -> None:
     rows = np.exp(0.03 * DRAWS["normal"](np.random.default_rng(1), (5, 10)))
     low, high = intervals(rows)
     for row, *ends in zip(rows, low, high, strict=True):
-        found = statistics.median_ratio(row)
-        assert [found.low, found.high] == pytest.approx(ends, rel=1e-12)
+        interval = statistics.median_ratio(row)
+        assert [interval.low, interval.high] == pytest.approx(ends, rel=1e-12)
 
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
@@ -50,8 +50,8 @@ def test_the_interval_of_an_unpaired_ratio_covers_95_times_of_100(
 ) -> None:
     rng = np.random.default_rng(12)
     above, below = (np.exp(0.03 * draw(rng, (400, launches))) for _ in range(2))
-    found = [statistics.unpaired_ratio(*sides) for sides in zip(above, below, strict=True)]
-    covered = np.mean([each.low <= 1 <= each.high for each in found])
+    estimates = [statistics.unpaired_ratio(*sides) for sides in zip(above, below, strict=True)]
+    covered = np.mean([estimate.low <= 1 <= estimate.high for estimate in estimates])
     assert 0.91 <= covered <= 0.99
 
 
@@ -61,21 +61,21 @@ def test_the_interval_of_order_statistics_covers_as_often_as_the_binomial_says(
     n: int, exact: float, draw: Draw
 ) -> None:
     rows = draw(np.random.default_rng(3), (1500, n))
-    found = [statistics.median_interval(row) for row in rows]
-    covered = np.mean([each.low <= 0 <= each.high for each in found])
+    estimates = [statistics.median_interval(row) for row in rows]
+    covered = np.mean([estimate.low <= 0 <= estimate.high for estimate in estimates])
     assert covered == pytest.approx(exact, abs=0.017)
 
 
 def holm_rejects(logs: Array) -> NDArray[np.bool_]:
     """Which cells the test rejects; logs of shape (campaigns, cells of a series, blocks)."""
     p = stats.wilcoxon(logs, axis=-1).pvalue
-    return np.array([statistics.holm(each) <= 0.05 for each in p])
+    return np.array([statistics.holm(series) <= 0.05 for series in p])
 
 
 def test_the_tests_at_once_are_what_one_at_a_time_gives() -> None:
     logs = np.random.default_rng(4).normal(size=(20, 10))
     at_once = stats.wilcoxon(logs, axis=-1).pvalue
-    assert at_once == pytest.approx([statistics.signed_rank(np.exp(each)) for each in logs])
+    assert at_once == pytest.approx([statistics.signed_rank(np.exp(row)) for row in logs])
 
 
 @pytest.mark.parametrize(("blocks", "sizes"), [(6, 1), (6, 8), (10, 1), (10, 8), (10, 24)])

@@ -47,8 +47,10 @@ def decided(
     def ratio(cell: Cell) -> float:
         return ratios.get((cell.operation, cell.at), ratios.get(cell.at, EQUAL))
 
-    found = [Compared(cell, trial.with_way, spread(ratio(cell), blocks)) for cell in trial.cells]
-    return propose(trial, found, floor)
+    comparisons = [
+        Compared(cell, trial.with_way, spread(ratio(cell), blocks)) for cell in trial.cells
+    ]
+    return propose(trial, comparisons, floor)
 
 
 @pytest.mark.parametrize(
@@ -81,10 +83,10 @@ def decided(
 def test_up_to_or_from_which_size_or_why_it_stays(
     way: str, ratios: dict[int, float], outcome: int | str
 ) -> None:
-    found = decided(crossover(way, 1024), ratios)
+    proposal = decided(crossover(way, 1024), ratios)
     stays = isinstance(outcome, str)
-    assert (found.proposed, found.why) == ((1024, outcome) if stays else (outcome, ""))
-    assert found.changes != stays
+    assert (proposal.proposed, proposal.why) == ((1024, outcome) if stays else (outcome, ""))
+    assert proposal.changes != stays
 
 
 @pytest.mark.parametrize(("at_1024", "proposed"), [(1.0, 4096), (1.1, 1024), (0.9, 4096)])
@@ -116,18 +118,18 @@ def test_what_noise_alone_could_do_is_not_claimed(floor: float, proposed: int) -
 def test_an_interval_that_holds_one_keeps_the_value() -> None:
     trial = crossover(UP_TO, 1024)
     wild = (0.7, 0.8, 1.4, 1.5, 1.6, 1.7, 0.9)
-    found = [
+    comparisons = [
         Compared(cell, trial.with_way, wild if cell.at == 2048 else spread(EQUAL, 7))
         for cell in trial.cells
     ]
     assert np.median(wild) == 1.4
-    assert propose(trial, found, 0.0).proposed == 1024
+    assert propose(trial, comparisons, 0.0).proposed == 1024
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 5])
 def test_too_few_launches_say_nothing(blocks: int) -> None:
-    found = decided(crossover(UP_TO, 1024), dict.fromkeys(SIZES, FASTER), blocks=blocks)
-    assert (found.proposed, found.why) == (1024, TOO_FEW)
+    proposal = decided(crossover(UP_TO, 1024), dict.fromkeys(SIZES, FASTER), blocks=blocks)
+    assert (proposal.proposed, proposal.why) == (1024, TOO_FEW)
 
 
 def test_operations_of_a_size_decide_together_and_none_may_lose() -> None:
@@ -145,23 +147,23 @@ def choice(ratios: Mapping[int, tuple[float, float]]) -> Proposal:
     """Values with their ratios over the value in force, 256, in two cells."""
     cells = (Cell("bcast", 2**20, 2**20), Cell("bcast", 2**22, 2**22))
     trial = Trial("HBMCOMM_PIECE_BYTES", "bytes", 256, 256, CHOICE, tuple(ratios), cells, True)
-    found = [
+    comparisons = [
         Compared(cell, value, spread(ratio))
-        for value, each in ratios.items()
-        for cell, ratio in zip(cells, each, strict=True)
+        for value, by_cell in ratios.items()
+        for cell, ratio in zip(cells, by_cell, strict=True)
     ]
-    return propose(trial, found, 0.03)
+    return propose(trial, comparisons, 0.03)
 
 
 def test_the_best_value_is_chosen_among_those_that_certainly_gain() -> None:
-    found = choice({64: (0.9, 0.9), 128: (1.2, 1.1), 512: (1.2, 1.4), 1024: (2.0, 0.8)})
-    assert found.proposed == 512
-    assert found.cell == Cell("bcast", 2**22, 2**22)
+    proposal = choice({64: (0.9, 0.9), 128: (1.2, 1.1), 512: (1.2, 1.4), 1024: (2.0, 0.8)})
+    assert proposal.proposed == 512
+    assert proposal.cell == Cell("bcast", 2**22, 2**22)
 
 
 def test_without_a_certain_gain_the_value_stays() -> None:
-    found = choice({64: (1.01, 1.0), 128: (0.9, 1.2)})
-    assert (found.proposed, found.why, found.gain) == (256, NOTHING, None)
+    proposal = choice({64: (1.01, 1.0), 128: (0.9, 1.2)})
+    assert (proposal.proposed, proposal.why, proposal.gain) == (256, NOTHING, None)
 
 
 CELLS = (Cell("bcast", 512, 512), Cell("bcast", 2048, 2048))
@@ -183,15 +185,19 @@ def test_a_drift_within_a_launch_does_not_show() -> None:
 
 
 def test_above_one_the_way_under_test_is_faster() -> None:
-    found = compared(CROSSOVER, [launch(1.0, low=3.0, high=2.0), launch(1.0, low=5.0, high=2.0)])
-    assert [each.cell for each in found] == list(CELLS)
-    assert all(each.ratios == pytest.approx((1.5, 2.5)) for each in found)
-    assert all(each.value == 32768 for each in found)
+    comparisons = compared(
+        CROSSOVER, [launch(1.0, low=3.0, high=2.0), launch(1.0, low=5.0, high=2.0)]
+    )
+    assert [comparison.cell for comparison in comparisons] == list(CELLS)
+    assert all(comparison.ratios == pytest.approx((1.5, 2.5)) for comparison in comparisons)
+    assert all(comparison.value == 32768 for comparison in comparisons)
 
 
 def test_above_one_a_value_is_faster_than_the_one_in_force() -> None:
-    found = compared(PUSH, [launch(3.0, low=9.0, high=2.0)])
-    assert [(each.value, *each.ratios) for each in found] == [(1, pytest.approx(1.5))] * 2
+    comparisons = compared(PUSH, [launch(3.0, low=9.0, high=2.0)])
+    assert [(comparison.value, *comparison.ratios) for comparison in comparisons] == [
+        (1, pytest.approx(1.5))
+    ] * 2
 
 
 def test_noise_is_how_far_the_same_way_strays_from_itself() -> None:

@@ -140,9 +140,9 @@ def test_what_is_unlike_about_an_external_program_is_reported_once() -> None:
 
 def test_an_emulated_machine_is_reported_once() -> None:
     there = {"hashes": {"numpy": "aaaa"}, "machine": {"emulated": "gh200 (tcg)"}}
-    found = launches(environment=there)
-    found["0000-host"] = found["0000-docker"]
-    (warning,) = cautions(HEADER, found, cells(), {})
+    by_name = launches(environment=there)
+    by_name["0000-host"] = by_name["0000-docker"]
+    (warning,) = cautions(HEADER, by_name, cells(), {})
     assert warning == (
         "Emulated machine gh200 (tcg): where ranks and pages are is real, times mean nothing"
     )
@@ -178,13 +178,13 @@ def test_pages_that_moved_while_they_were_measured_are_reported() -> None:
 
 def test_blocks_of_pairs_are_reported_and_their_extra_launches_are_none_that_were_planned() -> None:
     asked = [{"block": 0, "arm": "docker", "mpi": "openmpi"}, {"block": 0, "arm": "host"}]
-    found = {str(number): made({"launch": each}) for number, each in enumerate(asked)}
-    assert cautions(HEADER, found, cells(), {}) == []
-    found["2"] = made({"launch": {"block": 0, "arm": "host", "beside": "docker"}})
-    (shown,) = cautions(HEADER, found, cells(), {})
+    by_name = {str(number): made({"launch": launch}) for number, launch in enumerate(asked)}
+    assert cautions(HEADER, by_name, cells(), {}) == []
+    by_name["2"] = made({"launch": {"block": 0, "arm": "host", "beside": "docker"}})
+    (shown,) = cautions(HEADER, by_name, cells(), {})
     assert shown.startswith("in 1 of 1 blocks not all arms took turns at once")
-    del found["1"]
-    assert cautions(HEADER, found, cells(), {})[0].startswith("1 of 2 planned launches")
+    del by_name["1"]
+    assert cautions(HEADER, by_name, cells(), {})[0].startswith("1 of 2 planned launches")
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_baselines_take_turns_with_every_mpi_of_the_host(tmp_path: Path) -> None
         spec.load("quick"), environments="host", mpis="all", external="threads,multiprocessing"
     )
     for block in schedule(asked, 1):
-        programs = {each.arm: each.takes_turns for each in block.launches}
+        programs = {member.arm: member.takes_turns for member in block.launches}
         assert programs["threads"] and programs["multiprocessing"]
     planned = campaign.plan(asked, Request(tmp_path / "out"))
     lines = campaign.dry_run(planned, planned.launches)

@@ -22,9 +22,9 @@ LEAST = {"name": "x", "title": "t", "question": "q"}
 
 @pytest.mark.parametrize("name", spec.names())
 def test_every_file_of_the_catalogue_is_valid(name: str) -> None:
-    found = spec.load(name)
-    assert found.name == name
-    assert Experiment.from_dict(found.to_dict(), "stored") == found
+    asked = spec.load(name)
+    assert asked.name == name
+    assert Experiment.from_dict(asked.to_dict(), "stored") == asked
 
 
 def test_a_name_is_unique_in_all_folders_of_the_catalogue() -> None:
@@ -153,9 +153,9 @@ def test_an_experiment_that_names_no_kind_measures_ordinary_memory() -> None:
 
 
 def test_flags_choose_operations_and_kinds() -> None:
-    found = spec.restrict(spec.load("quick"), operations="Allreduce, bcast", kinds="regular")
-    assert found.factors.operations == ("allreduce", "bcast")
-    assert found.factors.kinds == ("regular",)
+    asked = spec.restrict(spec.load("quick"), operations="Allreduce, bcast", kinds="regular")
+    assert asked.factors.operations == ("allreduce", "bcast")
+    assert asked.factors.kinds == ("regular",)
     every = spec.restrict(spec.load("quick"), operations="all", kinds="all").factors
     assert (every.operations, every.kinds) == (OPERATIONS, KINDS)
 
@@ -221,14 +221,14 @@ def test_sizes_that_do_not_parse_are_refused(text: str) -> None:
 
 
 def test_flags_take_the_place_of_what_the_file_says() -> None:
-    found = spec.restrict(
+    asked = spec.restrict(
         spec.load("docker"), environments="host", ranks="2,3", sizes="1KiB,2KiB", blocks=1
     )
-    assert found.launches.environments == (BARE_HOST,)
-    assert found.launches.ranks == (2, 3)
-    assert found.factors.sizes == (1024, 2048)
-    assert found.launches.blocks == 1
-    assert found.factors.transports == spec.load("docker").factors.transports
+    assert asked.launches.environments == (BARE_HOST,)
+    assert asked.launches.ranks == (2, 3)
+    assert asked.factors.sizes == (1024, 2048)
+    assert asked.launches.blocks == 1
+    assert asked.factors.transports == spec.load("docker").factors.transports
 
 
 def test_a_transport_may_stop_at_a_size_of_its_own() -> None:
@@ -250,12 +250,12 @@ def test_more_ranks_than_the_cores_can_take_turns_on_are_refused() -> None:
 
 
 def test_an_emulated_machine_is_named_behind_its_way() -> None:
-    found = spec.restrict(spec.load("quick"), environments="vm:plain,vm-docker:plain")
-    bare, docker = found.launches.environments
+    asked = spec.restrict(spec.load("quick"), environments="vm:plain,vm-docker:plain")
+    bare, docker = asked.launches.environments
     assert (str(bare), str(docker)) == ("vm:plain", "vm-docker:plain")
-    assert found.machine == bare.machine == docker.machine == "plain"
+    assert asked.machine == bare.machine == docker.machine == "plain"
     assert docker.has_engine and not bare.has_engine
-    assert Experiment.from_dict(found.to_dict(), "stored") == found
+    assert Experiment.from_dict(asked.to_dict(), "stored") == asked
 
 
 @pytest.mark.parametrize(
@@ -270,10 +270,12 @@ def test_emulated_hosts_are_named_with_the_rate_of_their_links(
     text: str, stored: str, hosts: int, rate: str
 ) -> None:
     asked = spec.restrict(spec.load("quick"), environments=text, ranks="8")
-    (found,) = asked.launches.environments
-    assert (found.hosts, found.rate, str(found)) == (hosts, rate, stored)
-    assert EnvironmentId.parse(stored) == found
-    assert found.on_hosts and not (found.is_container or found.is_emulated or found.on_cluster)
+    (environment,) = asked.launches.environments
+    assert (environment.hosts, environment.rate, str(environment)) == (hosts, rate, stored)
+    assert EnvironmentId.parse(stored) == environment
+    assert environment.on_hosts and not (
+        environment.is_container or environment.is_emulated or environment.on_cluster
+    )
 
 
 def test_ranks_of_emulated_hosts_can_be_in_a_container() -> None:
@@ -297,9 +299,9 @@ def test_all_environments_are_those_of_this_machine() -> None:
 
 
 def test_layouts_matter_to_containers_alone() -> None:
-    found = spec.restrict(spec.load("docker"), environments="vm:plain", mpis="openmpi")
-    assert len(found.launches.layouts) == 3
-    assert found.launches.environments == (EnvironmentId("vm", "plain"),)
+    asked = spec.restrict(spec.load("docker"), environments="vm:plain", mpis="openmpi")
+    assert len(asked.launches.layouts) == 3
+    assert asked.launches.environments == (EnvironmentId("vm", "plain"),)
 
 
 @pytest.mark.parametrize(
@@ -361,7 +363,7 @@ def test_what_a_campaign_cannot_run_is_refused_with_the_reason(
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "message"),
     [
         ("a = " + "[" * 5000, "more than 8 tables or lists within each other"),
         ("a = " + "[" * 20 + "]" * 20, "more than 8 tables or lists within each other"),
@@ -379,11 +381,11 @@ def test_what_a_campaign_cannot_run_is_refused_with_the_reason(
         ('title = "\\u001b[31m"', "must be a line of text"),
     ],
 )
-def test_a_file_without_bounds_is_one_message(tmp_path: Path, text: str, found: str) -> None:
+def test_a_file_without_bounds_is_one_message(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mine.toml"
     title = "" if text.startswith("title") else "title = 't'"
     path.write_text(f"{title}\nquestion = 'q'\n{text}\n")
-    with pytest.raises(SpecError, match=rf"^mine\.toml.*{found}"):
+    with pytest.raises(SpecError, match=rf"^mine\.toml.*{message}"):
         spec.load(str(path))
 
 

@@ -55,10 +55,10 @@ def test_arms_take_turns_over_nodes_where_the_site_lets_them(
         slurm.write_site()
     assert done.returncode == 0, done.stderr
     launches = [store.read_result(out, name) for name in sorted(store.finished(out))]
-    for each in launches:
-        block = each.launch.block
+    for launch in launches:
+        block = launch.launch.block
         company = (f"{block:04d}-host", f"{block:04d}-host-again")
-        assert each.company == (company if turns else ())
+        assert launch.company == (company if turns else ())
     if BLOCKS > 1:
         floor = floors(load(out).cells).largest
         most = max(awake(launches).values(), default=0.0)

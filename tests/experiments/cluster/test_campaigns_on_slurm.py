@@ -64,14 +64,14 @@ def test_ranks_measure_over_two_nodes(slurm: Cluster, launcher: str, mpis: tuple
     done = campaign(slurm, folder.name, "--mpi", ",".join(mpis), "--launcher", launcher)
     assert (done.returncode, done.stdout.strip()) == (0, str(folder)), done.stderr
     assert "running" in done.stderr and f"[{len(mpis)}/{len(mpis)}]" in done.stderr
-    found = launches(folder)
-    assert {each.launch.mpi for each in found} == set(mpis)
-    for each in found:
-        assert each.facts.datapath["hostnames"] == "2"
-        assert [rank.rank for rank in each.ranks] == [0, 1, 2, 3]
-        timed = {cell.transport: bool(cell.samples) for cell in each.cells}
+    finished = launches(folder)
+    assert {launch.launch.mpi for launch in finished} == set(mpis)
+    for launch in finished:
+        assert launch.facts.datapath["hostnames"] == "2"
+        assert [rank.rank for rank in launch.ranks] == [0, 1, 2, 3]
+        timed = {cell.transport: bool(cell.samples) for cell in launch.cells}
         assert timed["mpi"] and not timed["direct"]
-        assert launcher in each.command
+        assert launcher in launch.command
 
 
 @pytest.mark.container
@@ -85,12 +85,12 @@ def test_ranks_in_charliecloud_measure_over_two_nodes(
     flags = ("--env", "slurm,slurm-charliecloud", "--launcher", launcher)
     done = campaign(slurm, folder.name, *flags)
     assert done.returncode == 0, done.stderr
-    found = {each.launch.arm: each for each in launches(folder)}
-    assert found.keys() == {"host", "charliecloud"}
-    for each in found.values():
-        assert each.facts.datapath["hostnames"] == "2"
-        assert each.company == ("0000-charliecloud", "0000-host")  # alive together, in turns
-    assert "ch-run" in found["charliecloud"].command
+    by_arm = {launch.launch.arm: launch for launch in launches(folder)}
+    assert by_arm.keys() == {"host", "charliecloud"}
+    for launch in by_arm.values():
+        assert launch.facts.datapath["hostnames"] == "2"
+        assert launch.company == ("0000-charliecloud", "0000-host")  # alive together, in turns
+    assert "ch-run" in by_arm["charliecloud"].command
 
 
 def test_ranks_that_a_wrong_pmi_leaves_alone_fail_the_job(slurm: Cluster) -> None:

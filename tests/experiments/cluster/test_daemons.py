@@ -23,17 +23,17 @@ def listening() -> Iterator[socket.socket]:
 
 
 def port(server: socket.socket) -> int:
-    found: int = server.getsockname()[1]
-    return found
+    number: int = server.getsockname()[1]
+    return number
 
 
 def on(**nodes: tuple[str, int]) -> Daemons:
     return Daemons("n[1-2]", lambda names: nodes)
 
 
-def looks(found: Daemons, until: float, each: float = 0.1) -> list[str]:
-    """What is found by a launch that does not get on, asked every `each` seconds."""
-    return [found.gone(each * number) for number in range(round(until / each) + 1)]
+def looks(slurmds: Daemons, until: float, interval: float = 0.1) -> list[str]:
+    """What is found by a launch that does not get on, asked every `interval` seconds."""
+    return [slurmds.gone(interval * number) for number in range(round(until / interval) + 1)]
 
 
 def test_daemons_that_answer_are_seldom_looked_at(listening: socket.socket) -> None:
@@ -60,8 +60,8 @@ def test_a_launch_that_gets_on_is_a_reason_for_the_first_look_alone(
 def test_a_daemon_that_refuses_connections_for_long_is_gone(listening: socket.socket) -> None:
     with socket.create_server((LOOPBACK, 0)) as server:
         closed = port(server)
-    found, began = on(n1=(LOOPBACK, port(listening)), n2=(LOOPBACK, closed)), time.monotonic()
-    while not (why := found.gone(IDLE + time.monotonic() - began)):
+    slurmds, began = on(n1=(LOOPBACK, port(listening)), n2=(LOOPBACK, closed)), time.monotonic()
+    while not (why := slurmds.gone(IDLE + time.monotonic() - began)):
         time.sleep(0.02)
     assert why == "no slurmd answers on n2"
     assert REFUSING <= time.monotonic() - began < REFUSING + 2 * AGAIN + 1
@@ -70,21 +70,21 @@ def test_a_daemon_that_refuses_connections_for_long_is_gone(listening: socket.so
 def test_a_daemon_that_restarts_is_not_gone(listening: socket.socket) -> None:
     number = port(listening)
     listening.close()
-    found = on(n1=(LOOPBACK, number))
-    assert found.gone(IDLE) == ""
+    slurmds = on(n1=(LOOPBACK, number))
+    assert slurmds.gone(IDLE) == ""
     with socket.create_server((LOOPBACK, number)):
         time.sleep(REFUSING)
-        assert found.gone(IDLE + REFUSING) == ""
-    assert found.gone(IDLE + REFUSING + LATER) == "", "it has refused since a moment ago"
+        assert slurmds.gone(IDLE + REFUSING) == ""
+    assert slurmds.gone(IDLE + REFUSING + LATER) == "", "it has refused since a moment ago"
 
 
 def test_a_refusal_of_an_earlier_launch_does_not_count(listening: socket.socket) -> None:
     number = port(listening)
     listening.close()
-    found = on(n1=(LOOPBACK, number))
-    assert found.gone(IDLE) == ""
+    slurmds = on(n1=(LOOPBACK, number))
+    assert slurmds.gone(IDLE) == ""
     time.sleep(REFUSING)
-    assert found.gone(0.0) == "" and found.gone(IDLE) == "", "the next launch waits"
+    assert slurmds.gone(0.0) == "" and slurmds.gone(IDLE) == "", "the next launch waits"
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["node", "firewall"])
@@ -98,15 +98,15 @@ def test_a_node_falls_silent_only_once_it_has_answered(
         server.bind((LOOPBACK, 0))
         server.listen(0)
         address = (LOOPBACK, port(server))
-        found = on(n1=address)
+        slurmds = on(n1=address)
         if answered:
-            assert found.gone(0.0) == ""
+            assert slurmds.gone(0.0) == ""
         with pytest.raises(TimeoutError):
             for _ in range(4):  # once the queue is full, the kernel answers no more
                 ends.enter_context(socket.create_connection(address, daemons.CONNECT))
-        assert found.gone(IDLE) == ""
+        assert slurmds.gone(IDLE) == ""
         time.sleep(0.5)
-        assert found.gone(IDLE + AGAIN) == ("no slurmd answers on n1" if answered else "")
+        assert slurmds.gone(IDLE + AGAIN) == ("no slurmd answers on n1" if answered else "")
 
 
 def test_without_slurm_nothing_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

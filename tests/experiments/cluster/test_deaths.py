@@ -39,17 +39,17 @@ pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3600)]
 
 def left(slurm: Cluster, out: Path) -> list[str]:
     """What still runs of a campaign on any host, and what is in shared memory."""
-    found = []
+    remains = []
     for host in (*slurm.hosts.names, "ctl"):
         for pid in slurm.hosts.processes(host):
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 if any(str(out).encode() in word for word in words):
-                    found.append(f"{host}: {b' '.join(words).decode()}")
+                    remains.append(f"{host}: {b' '.join(words).decode()}")
         listed = [*slurm.hosts.enter(host), "ls", "/dev/shm"]
         shared = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
-        found += [f"{host}: {name}" for name in shared.split() if name.startswith("hbmcomm")]
-    return found
+        remains += [f"{host}: {name}" for name in shared.split() if name.startswith("hbmcomm")]
+    return remains
 
 
 def kill(slurm: Cluster, kind: str, process: "subprocess.Popen[str]", pause: float) -> None:

@@ -36,7 +36,7 @@ def test_the_only_site_needs_no_name(file: Path) -> None:
     file.write_text(KNL)
     name, site = sites.load("", file)
     assert (name, site.partition, site.prepare) == ("knl", "normal", ("module load gcc",))
-    assert [site.pmi_of(each) for each in ("openmpi", "mpich", "impi")] == ["pmix", "pmix", "pmi2"]
+    assert [site.pmi_of(mpi) for mpi in ("openmpi", "mpich", "impi")] == ["pmix", "pmix", "pmi2"]
     assert site.image_of("apptainer", "impi") == Path("/scratch/me/impi.sif")
     assert site.image_of("charliecloud", "impi") is None
 

@@ -24,14 +24,14 @@ LINE = (
     ],
 )
 def test_the_ends_of_jobs_are_told_apart(state: str, reason: str, code: str, wanted: str) -> None:
-    found = described(LINE.format(state, reason, code))
-    assert found.is_over and not found.is_complete
-    assert ending("7", found, "go on") == wanted
+    job_state = described(LINE.format(state, reason, code))
+    assert job_state.is_over and not job_state.is_complete
+    assert ending("7", job_state, "go on") == wanted
 
 
 def test_a_job_whose_script_failed_is_over_while_a_node_is_out_of_reach() -> None:
-    found = described(LINE.format("COMPLETING", "NonZeroExitCode", "1:0"))
-    assert found.is_over and ending("7", found, "go on") == "job 7 failed with exit code 1; go on"
+    state = described(LINE.format("COMPLETING", "NonZeroExitCode", "1:0"))
+    assert state.is_over and ending("7", state, "go on") == "job 7 failed with exit code 1; go on"
 
 
 def test_a_job_that_ended_well_is_complete() -> None:
@@ -45,9 +45,9 @@ def test_a_job_that_waits_or_runs_is_not_over(state: str) -> None:
 
 @pytest.mark.parametrize("reason", NEVER)
 def test_reasons_that_do_not_pass_mean_that_it_never_starts(reason: str) -> None:
-    found = described(LINE.format("PENDING", reason, "0:0"))
-    assert found.never
-    assert f"job 7 would never start: {NEVER[reason]} ({reason})" in ending("7", found, "")
+    state = described(LINE.format("PENDING", reason, "0:0"))
+    assert state.never
+    assert f"job 7 would never start: {NEVER[reason]} ({reason})" in ending("7", state, "")
 
 
 def test_a_reason_may_have_details() -> None:
@@ -57,9 +57,9 @@ def test_a_reason_may_have_details() -> None:
 
 @pytest.mark.parametrize("reason", ["Resources", "Priority", "BeginTime", "AssocGrpCpuLimit"])
 def test_reasons_that_pass_are_shown(reason: str) -> None:
-    found = described(LINE.format("PENDING", reason, "0:0"))
-    assert not found.never
-    assert waiting(found) == f"waits for nodes ({reason})"
+    state = described(LINE.format("PENDING", reason, "0:0"))
+    assert not state.never
+    assert waiting(state) == f"waits for nodes ({reason})"
 
 
 def test_a_job_at_work_is_shown_by_its_state() -> None:

@@ -20,8 +20,8 @@ made: list[float] = []
 
 def shared_mib() -> float:
     """Resident shared memory of this process, in which arrays of an arena are."""
-    found = re.search(r"RssShmem:\s*(\d+) kB", Path("/proc/self/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0
+    match = re.search(r"RssShmem:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    return int(match[1]) / 1024 if match else 0.0
 
 
 def made_alone(*args: object, **more: object) -> object:

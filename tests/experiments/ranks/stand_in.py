@@ -71,11 +71,11 @@ def _obey(folder: Path, ranks: int, machine: Machine) -> None:
         threading.Thread(target=obey, args=(folder, rank, lambda order: Answer()))
         for rank in range(1, ranks)
     ]
-    for each in others:
-        each.start()
+    for thread in others:
+        thread.start()
     obey(folder, 0, machine.carry_out)
-    for each in others:
-        each.join()
+    for thread in others:
+        thread.join()
 
 
 if __name__ == "__main__":

@@ -27,9 +27,9 @@ def talk(times: int) -> None:
     time.sleep(0.5)  # until the output of every rank has come out
 
 
-found = {"told": report(comm), **probe(comm)}
+datapath = {"told": report(comm), **probe(comm)}
 if comm.rank == 0:
-    Path(out).write_text(json.dumps(found))
+    Path(out).write_text(json.dumps(datapath))
 if words == ["talk"]:
     talk(2)
     for word in ("begin", "end"):

@@ -36,13 +36,13 @@ class Result:
 
 
 SPOILT = {
-    "the first element": lambda found: np.concatenate([found[:1] + 1, found[1:]]),
-    "the last element": lambda found: np.concatenate([found[:-1], found[-1:] - 1]),
-    "a middle element": lambda found: np.where(np.arange(found.size) == found.size // 2, 0, found),
-    "shifted by one": lambda found: np.roll(found, 1),
-    "an iteration ago": lambda found: found - 1,
-    "a row of another rank": lambda found: np.concatenate([found[:-ELEMENTS], found[:ELEMENTS]]),
-    "rows in turn": lambda found: np.roll(found, ELEMENTS),
+    "the first element": lambda array: np.concatenate([array[:1] + 1, array[1:]]),
+    "the last element": lambda array: np.concatenate([array[:-1], array[-1:] - 1]),
+    "a middle element": lambda array: np.where(np.arange(array.size) == array.size // 2, 0, array),
+    "shifted by one": lambda array: np.roll(array, 1),
+    "an iteration ago": lambda array: array - 1,
+    "a row of another rank": lambda array: np.concatenate([array[:-ELEMENTS], array[:ELEMENTS]]),
+    "rows in turn": lambda array: np.roll(array, ELEMENTS),
 }
 
 
