@@ -12,11 +12,11 @@ LONG = "x " * 40
 
 
 def table() -> Table:
-    found = Table(box=None, pad_edge=False)
-    found.add_column("name")
-    found.add_column("value", overflow="fold")
-    found.add_row("kind", "hbw")
-    return found
+    rich_table = Table(box=None, pad_edge=False)
+    rich_table.add_column("name")
+    rich_table.add_column("value", overflow="fold")
+    rich_table.add_row("kind", "hbw")
+    return rich_table
 
 
 def test_no_line_ends_with_spaces() -> None:

@@ -20,9 +20,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def run(clock: list[float], seconds: list[float], total: int, done: int = 0) -> list[str]:
     shown = io.StringIO()
     with Display(total, done, Console(file=shown, width=100)) as display:
-        for number, each in enumerate(seconds):
+        for number, duration in enumerate(seconds):
             display.begin(f"launch-{number}")
-            clock[0] += each
+            clock[0] += duration
             display.end()
         display.say("a [line] of its own")
     return shown.getvalue().splitlines()

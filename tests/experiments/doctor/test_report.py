@@ -11,9 +11,9 @@ FOUND = [
 
 
 def test_every_lack_on_this_machine_has_its_command():
-    found = report.findings()
-    assert len({finding.name for finding in found}) == len(found)
-    for finding in found:
+    findings = report.findings()
+    assert len({finding.name for finding in findings}) == len(findings)
+    for finding in findings:
         assert finding.value
         if finding.ok is False:
             assert finding.lack
@@ -23,7 +23,7 @@ def test_every_lack_on_this_machine_has_its_command():
 def test_json_holds_every_field():
     names = ("name", "value", "ok", "lack", "remedy")
     remedy = f"apt-get install {'x' * 120}"
-    assert [tuple(each[name] for name in names) for each in json.loads(report.to_json(FOUND))] == [
+    assert [tuple(row[name] for name in names) for row in json.loads(report.to_json(FOUND))] == [
         ("MPI", "Open MPI v5.0.11", True, None, None),
         ("memkind", "not installed", False, "no kinds", remedy),
         ("turbo", "not shown by this machine", None, None, None),

@@ -25,7 +25,7 @@ def test_what_lacks_is_no_fault_and_has_one_command(
 
 
 @pytest.mark.parametrize(
-    ("says", "found", "shown"),
+    ("says", "best", "shown"),
     [
         ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)", "kvm", "QEMU 7.2.22, KVM"),
         ("QEMU emulator version 10.0.2", "tcg", "QEMU 10.0.2, TCG: slower"),
@@ -33,9 +33,9 @@ def test_what_lacks_is_no_fault_and_has_one_command(
     ],
 )
 def test_qemu_is_reported_with_its_version_and_with_what_helps_it(
-    install: Install, monkeypatch: pytest.MonkeyPatch, says: str, found: str, shown: str
+    install: Install, monkeypatch: pytest.MonkeyPatch, says: str, best: str, shown: str
 ) -> None:
-    monkeypatch.setattr(accelerator, "best", lambda: found)
+    monkeypatch.setattr(accelerator, "best", lambda: best)
     monkeypatch.setattr(distro_releases, "host_python", lambda: "3.11")
     install("mkfs.ext4", "")
     install("qemu-system-x86_64", f"echo '{says}'")
@@ -90,10 +90,10 @@ def test_versions_are_told_wherever_a_program_says_them(
     install("podman", "echo podman version 4.3.1")
     install("ch-run", '[ -n "$USER" ] && echo 0.31 >&2')
     install("apptainer", "echo apptainer version 1.4.0")
-    found = runtimes.checks()
+    findings = runtimes.checks()
     versions = ["unshare from util-linux 2.38.1", "4.3.1", "0.31", "1.4.0"]
-    assert [finding.value for finding in found] == versions
-    assert {finding.ok for finding in found} == {True}
+    assert [finding.value for finding in findings] == versions
+    assert {finding.ok for finding in findings} == {True}
 
 
 @pytest.mark.parametrize(("uid", "ok"), [(0, True), (1000, None)])
@@ -104,7 +104,7 @@ def test_users_that_may_not_make_namespaces_are_told_the_setting(
     install("ch-run", "echo 0.31 >&2")
     (tmp_path / USERNS).parent.mkdir(parents=True)
     (tmp_path / USERNS).write_text("1\n")
-    (finding,) = [each for each in runtimes.checks(tmp_path) if each.name == "Charliecloud"]
+    (finding,) = [check for check in runtimes.checks(tmp_path) if check.name == "Charliecloud"]
     assert finding.ok is ok
     if not ok:
         assert finding.remedy == ("sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")

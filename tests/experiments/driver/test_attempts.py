@@ -17,7 +17,7 @@ LAUNCHES = [launch for block in schedule(ASKED, 1) for launch in block.launches]
 
 
 def launches(setting: str, ranks: int = 2) -> list[Launch]:
-    return [each for each in LAUNCHES if (each.setting, each.ranks) == (setting, ranks)]
+    return [launch for launch in LAUNCHES if (launch.setting, launch.ranks) == (setting, ranks)]
 
 
 def loss(cell: Cell | None, why: str = "exit code 139") -> LaunchFailed:
@@ -69,7 +69,7 @@ def test_what_keeps_failing_is_given_up() -> None:
     assert (
         text == f"openmpi-sm is given up with 2 ranks after {PEER_FAILURES} failures: exit code 139"
     )
-    assert all(attempts.prepare(each) is None for each in launches("sm"))
+    assert all(attempts.prepare(planned) is None for planned in launches("sm"))
     assert attempts.prepare(launches("sm", ranks=3)[0]) is not None
 
 

@@ -118,9 +118,9 @@ def test_without_qemu_that_is_said_before_anything_is_built(
 def begin(out: Path, environments: str = "vm:plain", **header: Any) -> list[str]:
     """Results of a campaign that began on this machine; the names of its launches."""
     experiment = asked(environments)
-    found = {"name": "quick", "experiment": experiment.to_dict(), "seed": 1, "schedule": []}
-    found |= {"base": "auto", "emulated": {}, "machine": facts.machine()}
-    store.create(out, found | header)
+    defaults = {"name": "quick", "experiment": experiment.to_dict(), "seed": 1, "schedule": []}
+    defaults |= {"base": "auto", "emulated": {}, "machine": facts.machine()}
+    store.create(out, defaults | header)
     return [launch.name for block in schedule(experiment, 1) for launch in block.launches]
 
 
@@ -130,10 +130,10 @@ def finish(out: Path, launch: str, hashes: dict[str, str]) -> None:
     np.savez(samples)
     block, _, arm = launch.partition("-")
     asked = replace(LAUNCH, block=int(block), arm=arm).to_dict()
-    found = {"format": FORMAT, "launch": asked, "cells": []}
-    found |= {"environment": {"versions": {}, "hashes": hashes}}
-    found |= {"samples_sha256": hashlib.sha256(samples.read_bytes()).hexdigest()}
-    (out / "launches" / f"{launch}.json").write_text(json.dumps(found))
+    result = {"format": FORMAT, "launch": asked, "cells": []}
+    result |= {"environment": {"versions": {}, "hashes": hashes}}
+    result |= {"samples_sha256": hashlib.sha256(samples.read_bytes()).hexdigest()}
+    (out / "launches" / f"{launch}.json").write_text(json.dumps(result))
 
 
 def test_nothing_is_started_for_a_campaign_that_is_complete(
@@ -228,6 +228,6 @@ def test_policies_of_intel_mpi_are_arms_only_where_it_has_hbm(
     lacks = backends.lacking(asked, "")
     why = {} if left else {"I_MPI_HBW_POLICY": "Intel MPI ignores it without HBM: the rule"}
     assert lacks == why
-    found = backends.Backends(missing=lacks)
-    assert found.without_missing(asked).launches.hbw_policies == left
+    prepared = backends.Backends(missing=lacks)
+    assert prepared.without_missing(asked).launches.hbw_policies == left
     assert not backends.lacking(plain, "")  # with Open MPI there are no such arms

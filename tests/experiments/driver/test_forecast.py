@@ -31,13 +31,13 @@ def launches(asked: Experiment) -> list[Launch]:
 
 
 def test_buffers_of_the_largest_block_are_counted_by_kind() -> None:
-    found = together(schedule(paper(), 0), MANY.cache)
+    held = together(schedule(paper(), 0), MANY.cache)
     size = 16 * 2**20
     arm = 16 * 2 * size + 15 * size  # each rank sends and receives; the root gathers from 16
-    assert list(found) == ["hbw", "regular"], "in the same order each time"
-    assert found["hbw"] == 3 * arm  # host, host-again, Docker
-    assert found["regular"] == 5 * arm  # and threads and processes
-    assert found["hbw"] < 0.6 * 4 * GIB  # fits a quadrant of Knights Landing
+    assert list(held) == ["hbw", "regular"], "in the same order each time"
+    assert held["hbw"] == 3 * arm  # host, host-again, Docker
+    assert held["regular"] == 5 * arm  # and threads and processes
+    assert held["hbw"] < 0.6 * 4 * GIB  # fits a quadrant of Knights Landing
 
 
 def test_time_grows_with_the_cap_and_where_ranks_share_cores() -> None:
@@ -59,10 +59,10 @@ def test_time_grows_with_what_links_between_hosts_take(name: str) -> None:
 def test_a_launch_takes_at_least_its_start() -> None:
     one = spec.restrict(paper(), environments="docker", sizes="1KiB", ranks="2", blocks=1)
     one = replace(one, launches=replace(one.launches, external=(), bindings=("packed",)))
-    found = of(one)
+    estimate = of(one)
     cells = 3 * 3 * 2 * 2 + 4  # operations, transports, kinds, localities; a copy for each buffer
     assert len(launches(one)) == 1
-    assert 2.5 < found < 2.5 + cells * (0.1 + 0.05)
+    assert 2.5 < estimate < 2.5 + cells * (0.1 + 0.05)
 
 
 def test_each_arm_of_a_bench_counts_the_contenders_that_it_has() -> None:

@@ -55,8 +55,8 @@ def test_what_is_removed_from_an_image_is_not_in_its_list() -> None:
 def test_an_image_tells_its_packages_and_how_it_is_made(
     engine: docker.DockerClient, image: Image
 ) -> None:
-    found = inventory.image_packages(engine, image.id)
-    assert {"libc6", "python3"} <= found.keys()
+    packages = inventory.image_packages(engine, image.id)
+    assert {"libc6", "python3"} <= packages.keys()
     assert inventory.image_packages(engine, "no-such-image") == {}
     assert "FROM ${BASE}" in image.dockerfile
     assert any(wheel.name.startswith("hbmcomm-") for wheel in image.wheels)

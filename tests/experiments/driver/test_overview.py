@@ -11,15 +11,15 @@ HOST = Host(cores=4, copied=5e9, cache=2**25)
 
 
 def test_every_experiment_is_there_with_its_question_and_its_launches() -> None:
-    found = {each.name: each for each in overview.every(HOST)}
-    assert sorted(found) == spec.names()
+    overviews = {experiment.name: experiment for experiment in overview.every(HOST)}
+    assert sorted(overviews) == spec.names()
     for name in ("quick", "cluster", "paper"):
         asked = spec.load(name)
         planned = [launch for block in schedule(asked, 1) for launch in block.launches]
-        assert found[name].question == asked.question
-        assert found[name].launches == len(planned)
-        assert found[name].cells == max(len(launch.cells) for launch in planned)
-        assert len(found[name].row()) == len(overview.HEAD)
+        assert overviews[name].question == asked.question
+        assert overviews[name].launches == len(planned)
+        assert overviews[name].cells == max(len(launch.cells) for launch in planned)
+        assert len(overviews[name].row()) == len(overview.HEAD)
 
 
 @pytest.mark.parametrize(
@@ -33,5 +33,5 @@ def test_every_experiment_is_there_with_its_question_and_its_launches() -> None:
     ],
 )
 def test_arms_and_needs_are_those_of_its_file(name: str, arms: str, needs: str) -> None:
-    found = overview.overview(spec.load(name), HOST)
-    assert (found.arms, found.needs) == (arms, needs)
+    experiment = overview.overview(spec.load(name), HOST)
+    assert (experiment.arms, experiment.needs) == (arms, needs)

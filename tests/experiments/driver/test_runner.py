@@ -75,7 +75,7 @@ def test_arms_whose_buffers_do_not_fit_together_take_turns_in_pairs_where_two_of
     asked = {launch.name for launch in blocks[0].launches}
     assert store.finished(folder) >= asked
     read = [store.read_result(folder, name) for name in store.finished(folder)]
-    assert {len(each.company or ["itself"]) for each in read} == {alive}
+    assert {len(result.company or ["itself"]) for result in read} == {alive}
     assert len(read) == (4 if alive == 2 else 3)
     kept = written(folder)
     run(folder, blocks[:1], alike(Instant()))
@@ -86,7 +86,7 @@ def test_an_arm_that_lacks_in_a_block_of_pairs_takes_turns_with_the_reference_ag
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
     run(folder, blocks[:1], alike(Instant()))
-    docker = next(each.name for each in blocks[0].launches if each.environment == DOCKER)
+    docker = next(launch.name for launch in blocks[0].launches if launch.environment == DOCKER)
     path = folder / "launches" / f"{docker}.json"
     values = store.read_json(path)
     path.unlink()
@@ -136,7 +136,7 @@ def test_a_container_that_fails_is_kept_as_a_finding_and_the_campaign_goes_on(
     for name, why in broken.items():
         assert f"launch {name} failed with exit code 3" in why.reason
         assert why.arm == "docker-tuned-one"
-    assert {launch.arm for each in blocks for launch in each.launches} == {
+    assert {launch.arm for block in blocks for launch in block.launches} == {
         name.partition("-")[2] for name in store.finished(folder) | set(broken)
     }
     assert run(folder, blocks, alike(Instant())) == []

@@ -53,7 +53,7 @@ def launches() -> tuple[Launch, ...]:
     """A block of three arms on the host; the failure of one is a finding, as of a container."""
     (block,) = host_and_docker(blocks=1, sizes=(1024, 65536))
     kept = [cell for cell in block.launches[0].cells if cell.kind == "regular"]
-    return tuple(replace(each, cells=tuple(kept)) for each in block.launches)
+    return tuple(replace(launch, cells=tuple(kept)) for launch in block.launches)
 
 
 def run(
@@ -75,19 +75,19 @@ def test_all_arms_measure_the_same_cells_in_as_many_turns_and_sleep_in_between(
     folder: Path, launches: tuple[Launch, ...]
 ) -> None:
     assert run(folder, launches) == {}
-    company, shapes = sorted(each.name for each in launches), {}
+    company, shapes = sorted(launch.name for launch in launches), {}
     for launch in launches:
-        found, samples = store.read_launch(folder, launch.name)
-        assert found.company == tuple(company)
-        shapes[launch.arm] = [shape(cell, samples[cell.samples]) for cell in found.cells]
-        for asleep in (rank.asleep for rank in found.ranks):
+        measured, samples = store.read_launch(folder, launch.name)
+        assert measured.company == tuple(company)
+        shapes[launch.arm] = [shape(cell, samples[cell.samples]) for cell in measured.cells]
+        for asleep in (rank.asleep for rank in measured.ranks):
             assert asleep.seconds > 0.1
             assert asleep.cpu < 0.02 * asleep.seconds + 0.02
     assert shapes["host"] == shapes["host-again"] == shapes["docker-tuned-one"]
     assert len(shapes["host"]) == len(launches[0].plan)
     resumed = LaunchContext(folder, here().command, ME)
-    for cell, result in zip(launches[0].plan, found.cells, strict=True):
-        assert resumed.group(found.launch.ranks, cell, 1) == result.group
+    for cell, result in zip(launches[0].plan, measured.cells, strict=True):
+        assert resumed.group(measured.launch.ranks, cell, 1) == result.group
 
 
 def shape(cell: CellResult, seconds: np.ndarray) -> tuple[object, ...]:
@@ -109,8 +109,8 @@ def test_intervals_have_as_many_operations_as_in_the_blocks_before(folder: Path)
 def test_all_arms_start_from_the_barrier_that_every_one_of_them_has(
     folder: Path, launches: tuple[Launch, ...]
 ) -> None:
-    cells = [Cell("allreduce", each, "regular", "local", 1024) for each in ("direct", "mpi")]
-    short = tuple(replace(each, cells=tuple(cells)) for each in launches)
+    cells = [Cell("allreduce", name, "regular", "local", 1024) for name in ("direct", "mpi")]
+    short = tuple(replace(launch, cells=tuple(cells)) for launch in launches)
     assert run(folder, short, lambda: Other("unshared.py")) == {}
     began: dict[tuple[str, str], list[str]] = {}
     for launch in short:
@@ -137,7 +137,7 @@ def test_an_arm_that_dies_or_hangs_in_its_turn_is_named_and_the_rest_is_measured
     assert time.monotonic() - began < 60
     (name,) = lost
     assert name.endswith("docker-tuned-one") and why in lost[name] and name in lost[name]
-    assert store.finished(folder) == {each.name for each in launches} - {name}
+    assert store.finished(folder) == {launch.name for launch in launches} - {name}
     first = sorted(store.finished(folder))[0]
     assert name not in store.read_result(folder, first).company
     assert not (folder / "incoming").exists()
@@ -160,7 +160,7 @@ def test_a_launch_that_does_not_end_is_asked_what_it_needs_and_the_block_ends_wi
 
 
 def test_the_block_ends_with_the_reference_arm(folder: Path, launches: tuple[Launch, ...]) -> None:
-    only = tuple(replace(each, layout="") for each in launches)
+    only = tuple(replace(launch, layout="") for launch in launches)
     with pytest.raises(LaunchFailed, match="failed with exit code"):
         run(folder, only, lambda: Other("in_a_turn.py", ("dies",)))
     assert store.finished(folder) == set()

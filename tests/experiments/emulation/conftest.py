@@ -92,9 +92,9 @@ class There:
             timeout=ERRAND_PATIENCE,
             check=False,
         )
-        found = folder / FOUND
+        path = folder / FOUND
         return Ran(
-            done.returncode, done.stdout, json.loads(found.read_text()) if found.exists() else None
+            done.returncode, done.stdout, json.loads(path.read_text()) if path.exists() else None
         )
 
     def ranks(self, name: str, ranks: int, program: Sequence[str], *files: Path) -> Ran:
@@ -125,9 +125,9 @@ class There:
     def root(self, line: str) -> str:
         """What a shell line says that root runs in the guest; it must end well."""
         with self.guest.agent() as connection:
-            found = connection.run("/bin/sh", "-c", line)
-        assert found.code == 0, found.output
-        return found.output
+            ended = connection.run("/bin/sh", "-c", line)
+        assert ended.code == 0, ended.output
+        return ended.output
 
     def _mpiexec(self, ranks: int, program: Sequence[str], contained: bool = False) -> list[str]:
         cpus = self.guest.description.cpus
@@ -178,12 +178,12 @@ def visits(
             for errand in sorted(asked[machine], key=lambda errand: asked[machine][errand]):
                 before = processor_time(guest)
                 try:
-                    found = errand(There(guest, place))
+                    outcome = errand(There(guest, place))
                 except Exception as error:  # the test that asked for it fails, no other
-                    found = error
+                    outcome = error
                 seconds = processor_time(guest) - before
                 print(f"{machine}: {errand.__name__} took {seconds:.0f} s of a core")
-                brought[errand] = Brought(found, booting + seconds)
+                brought[errand] = Brought(outcome, booting + seconds)
         return brought
 
     def length(machine: str) -> float:

@@ -27,8 +27,8 @@ def check(tmp_path: Path, mpirun: Start) -> Callable[..., list[dict[str, Any]]]:
     def run(hbw_nodes: str) -> list[dict[str, Any]]:
         env, file = {"MEMKIND_HBW_NODES": hbw_nodes}, tmp_path / "found.json"
         mpirun("experiments.emulation.check", 2, str(file), str(NBYTES), *KINDS, env=env)
-        found: list[dict[str, Any]] = json.loads(file.read_text())["ranks"]
-        return found
+        ranks: list[dict[str, Any]] = json.loads(file.read_text())["ranks"]
+        return ranks
 
     return run
 

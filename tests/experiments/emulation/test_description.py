@@ -134,12 +134,12 @@ def test_nodes_are_numbered_as_linux_does(tmp_path: Path) -> None:
     ],
 )
 def test_a_machine_has_an_end(cpus: int, nodes: int, answer: str) -> None:
-    each = cpus // nodes
+    per_node = cpus // nodes
     values = tomllib.loads(SMALL) | {
         "node": [
             {
                 "id": one,
-                "cpus": [*range(one * each, (one + 1) * each)],
+                "cpus": [*range(one * per_node, (one + 1) * per_node)],
                 "memory": "dram",
                 "mib": 128,
             }

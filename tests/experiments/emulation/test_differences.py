@@ -36,12 +36,12 @@ def shown(name: str, online: bool = False) -> Shown:
         nodes = wanted.hbm if kind == "hbw_interleave" else nodes
         if kind != "regular" and not wanted.hbm:
             return {"error": "KindUnavailable", "text": f"{kind}: {find(clues).rule}"}
-        return {"pages": {each: size // len(nodes) for each in nodes}, "way": "move_pages"}
+        return {"pages": {number: size // len(nodes) for number in nodes}, "way": "move_pages"}
 
     homes = [node.id for node in machine.cpu_nodes]
     homes *= 2 if len(homes) == 1 else 1
     taken = {node: list(wanted.memkind) for node in homes}  # by memkind alone
-    found = {
+    report = {
         "topology": {
             "nodes": [asdict(node) for node in clues.nodes],
             "dax": [asdict(device) for device in clues.dax],
@@ -59,7 +59,7 @@ def shown(name: str, online: bool = False) -> Shown:
             for rank, node in enumerate(homes)
         ],
     }
-    copied: Shown = json.loads(json.dumps(found))  # as it comes from the guest
+    copied: Shown = json.loads(json.dumps(report))  # as it comes from the guest
     return copied
 
 
@@ -117,28 +117,30 @@ DEVICE = {"name": "dax0.0", "target_node": 1, "size_bytes": MIB, "online": False
     ],
 )
 def test_what_is_not_as_described_is_named(place: str, value: Any, what: str) -> None:
-    found = shown("knl-quadrant-flat")
+    report = shown("knl-quadrant-flat")
     *path, last = (int(key) if key.isdecimal() else key for key in place.split())
-    where: Any = found
+    where: Any = report
     for key in path:
         where = where[key] if key in where or isinstance(where, list) else where[str(key)]
     where[last if last in where or isinstance(where, list) else str(last)] = value
-    differing = differences(description.load("knl-quadrant-flat"), found)
+    differing = differences(description.load("knl-quadrant-flat"), report)
     assert [fact.what for fact in differing] == [what]
 
 
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda found: found["topology"]["nodes"].pop(),
-        lambda found: found["topology"]["nodes"].append(found["topology"]["nodes"][0] | {"id": 2}),
-        lambda found: found["ranks"].pop(),
+        lambda report: report["topology"]["nodes"].pop(),
+        lambda report: report["topology"]["nodes"].append(
+            report["topology"]["nodes"][0] | {"id": 2}
+        ),
+        lambda report: report["ranks"].pop(),
     ],
 )
 def test_what_is_missing_or_too_much_is_named(spoil: Callable[[Shown], object]) -> None:
-    found = shown("knl-quadrant-flat")
-    spoil(found)
-    (fact,) = differences(description.load("knl-quadrant-flat"), found)
+    report = shown("knl-quadrant-flat")
+    spoil(report)
+    (fact,) = differences(description.load("knl-quadrant-flat"), report)
     assert fact.what in ("node 1", "node 2", "ranks")
 
 
@@ -151,26 +153,26 @@ def test_what_is_missing_or_too_much_is_named(spoil: Callable[[Shown], object]) 
     ],
 )
 def test_without_hbm_there_is_a_refusal_that_says_what_was_looked_at(answer: Shown) -> None:
-    found = shown("plain")
-    found["ranks"][0]["memory"]["hbw"]["arena"] = answer
-    (fact,) = differences(description.load("plain"), found)
+    report = shown("plain")
+    report["ranks"][0]["memory"]["hbw"]["arena"] = answer
+    (fact,) = differences(description.load("plain"), report)
     assert fact.what == "hbw, arena, rank 0"
 
 
 @pytest.mark.parametrize(("moved", "is_even"), [(0, True), (4096, True), (8192, False)])
 def test_interleaved_pages_are_shared_out_evenly(moved: int, is_even: bool) -> None:
     machine = description.load("knl-snc4-flat")
-    found = shown(machine.name)
-    pages = found["ranks"][0]["memory"]["hbw_interleave"]["private"]["pages"]
+    report = shown(machine.name)
+    pages = report["ranks"][0]["memory"]["hbw_interleave"]["private"]["pages"]
     pages["4"], pages["5"] = pages["4"] + moved, pages["5"] - moved
-    assert (differences(machine, found) == ()) is is_even
+    assert (differences(machine, report) == ()) is is_even
 
 
 def test_the_table_has_what_was_expected_and_seen() -> None:
     machine = description.load("knl-quadrant-flat")
-    found = shown(machine.name)
-    found["ranks"][1]["memory"]["hbw"]["private"]["pages"] = ELSEWHERE
-    differing = differences(machine, found)
+    report = shown(machine.name)
+    report["ranks"][1]["memory"]["hbw"]["private"]["pages"] = ELSEWHERE
+    differing = differences(machine, report)
     assert differing == (
         Fact(
             "hbw, private, rank 1",

@@ -60,9 +60,9 @@ def test_a_broadcast_between_hosts_crosses_each_link_once(
     hosts: MakeHosts, mpirun_on: Start, mpi: str
 ) -> None:
     made = hosts(2)
-    found = mpirun_on(made, made.packed(2), RANKS, str(8 * MIB), mpi=mpi)
+    ended = mpirun_on(made, made.packed(2), RANKS, str(8 * MIB), mpi=mpi)
     there = ["n1", "n1", "n2", "n2"]
-    assert said(found.output) == [
+    assert said(ended.output) == [
         f"rank {rank} on {name}: 4 2 {8 * MIB}" for rank, name in enumerate(there)
     ]
     sent, received = made.traffic("n1").sent, made.traffic("n2").received
@@ -76,8 +76,8 @@ def test_ranks_of_a_host_share_memory_and_use_no_link(
     hosts: MakeHosts, mpirun_on: Start, mpi: str
 ) -> None:
     made = hosts(2)
-    found = mpirun_on(made, made.in_turn(4), RANKS, "within", str(4 * MIB), mpi=mpi)
-    assert said(found.output) == [
+    ended = mpirun_on(made, made.in_turn(4), RANKS, "within", str(4 * MIB), mpi=mpi)
+    assert said(ended.output) == [
         f"rank {rank} on n{1 + rank % 2}: direct 2 2 2" for rank in range(4)
     ]
     assert all(sum(made.traffic(name)) < MIB for name in made.names)
@@ -86,8 +86,8 @@ def test_ranks_of_a_host_share_memory_and_use_no_link(
 @pytest.mark.ranks
 def test_hosts_may_have_different_numbers_of_ranks(hosts: MakeHosts, mpirun_on: Start) -> None:
     made = hosts(3)
-    found = mpirun_on(made, made.packed(1, 2, 1), RANKS, "1")
-    assert said(found.output) == [
+    ended = mpirun_on(made, made.packed(1, 2, 1), RANKS, "1")
+    assert said(ended.output) == [
         "rank 0 on n1: 4 1 1",
         "rank 1 on n2: 4 2 1",
         "rank 2 on n2: 4 2 1",
@@ -244,7 +244,7 @@ def test_nothing_of_a_killed_driver_stays(hosts: MakeHosts, number: signal.Signa
         name = driver.stdout.readline().strip()
         made = Hosts(name, keepers.all_found()[name])
         assert made.names == ["n1", "n2"]
-        assert all(len(made.processes(each)) == 1 for each in made.names)
+        assert all(len(made.processes(host)) == 1 for host in made.names)
         own = left() - before
         assert own
         driver.send_signal(number)
@@ -254,13 +254,13 @@ def test_nothing_of_a_killed_driver_stays(hosts: MakeHosts, number: signal.Signa
 
 def left() -> set[str]:
     """Network namespaces with processes in them, mounts that this process sees, names of ip."""
-    found = set()
+    traces = set()
     for path in Path("/proc").glob("[0-9]*/ns/net"):
         with contextlib.suppress(OSError):
-            found.add(str(path.readlink()))
+            traces.add(str(path.readlink()))
     names = Path("/run/netns")
-    found |= {str(each) for each in names.iterdir()} if names.is_dir() else set()
-    return found | set(Path("/proc/self/mountinfo").read_text("utf-8").splitlines())
+    traces |= {str(namespace) for namespace in names.iterdir()} if names.is_dir() else set()
+    return traces | set(Path("/proc/self/mountinfo").read_text("utf-8").splitlines())
 
 
 def test_without_root_the_message_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,8 @@ from experiments.emulation.guest_agent import Agent, GuestLost
 class TestInAGuest:
     def test_a_command_ends_with_its_code_and_both_its_outputs(self, plain: Guest) -> None:
         with plain.agent() as connection:
-            found = connection.run("/bin/sh", "-c", "echo one; echo two >&2; exit 7")
-        assert (found.code, sorted(found.output.split())) == (7, ["one", "two"])
+            ended = connection.run("/bin/sh", "-c", "echo one; echo two >&2; exit 7")
+        assert (ended.code, sorted(ended.output.split())) == (7, ["one", "two"])
 
     def test_a_killed_command_tells_its_signal(self, plain: Guest) -> None:
         with plain.agent() as connection:

@@ -37,9 +37,9 @@ def test_without_a_name_it_lists_the_machines() -> None:
     ],
 )
 def test_flags_that_cannot_be_meant_are_refused(flags: list[str], shown: str) -> None:
-    found = subprocess.run([*INVOKE, *flags], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stdout) == (1, "")
-    assert shown in found.stderr
+    done = subprocess.run([*INVOKE, *flags], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert shown in done.stderr
 
 
 def test_without_a_terminal_there_is_no_shell_and_nothing_is_made(
@@ -56,8 +56,8 @@ def test_without_a_terminal_there_is_no_shell_and_nothing_is_made(
 @pytest.mark.timeout(300)
 def test_a_line_says_here_what_it_says_there_and_ends_with_its_code(disk: Disk) -> None:
     command = [*INVOKE, "--machine", "gh200", "--line", "echo on $(nproc) CPUs; exit 3"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stdout) == (3, "on 4 CPUs\n"), found.stderr
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "on 4 CPUs\n"), done.stderr
 
 
 @pytest.mark.container

@@ -36,8 +36,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_folder_goes_in_and_what_was_written_comes_back(plain: Guest, folder: Path) -> None:
     line = f"cd {LAUNCHES / folder.name} && cat launch.json >result.json && printf '1 2' >progress"
-    found = ended(words(plain, folder, "sh", "-c", f"{line}; echo said; exit 3"))
-    assert (found.returncode, found.stdout) == (3, "said\n"), found.stderr
+    done = ended(words(plain, folder, "sh", "-c", f"{line}; echo said; exit 3"))
+    assert (done.returncode, done.stdout) == (3, "said\n"), done.stderr
     assert (folder / "result.json").read_text() == '{"asked": true}'
     assert (folder / "progress").read_text() == "1 2"
     with plain.agent() as connection:
@@ -48,8 +48,8 @@ def test_nothing_of_this_machine_reaches_the_command(
     plain: Guest, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET", "of the host")
-    found = ended(words(plain, folder, "sh", "-c", "id -u; pwd; env | sort"))
-    lines = found.stdout.splitlines()
+    done = ended(words(plain, folder, "sh", "-c", "id -u; pwd; env | sort"))
+    lines = done.stdout.splitlines()
     assert lines[:2] == [str(CONTAINER_USER), "/hbmcomm"]
     shells = {"PWD", "OLDPWD", "SHLVL", "_"}
     shown = {line for line in lines[2:] if line.partition("=")[0] not in shells}
@@ -57,8 +57,8 @@ def test_nothing_of_this_machine_reaches_the_command(
 
 
 def test_root_is_asked_for_by_name(plain: Guest, folder: Path) -> None:
-    found = ended(words(plain, folder, "id", "-u", options=("--root",)))
-    assert found.stdout == "0\n"
+    done = ended(words(plain, folder, "id", "-u", options=("--root",)))
+    assert done.stdout == "0\n"
 
 
 def test_the_line_after_runs_however_the_command_ended(plain: Guest, folder: Path) -> None:
@@ -69,8 +69,8 @@ def test_the_line_after_runs_however_the_command_ended(plain: Guest, folder: Pat
 
 
 def test_a_long_log_arrives_whole_and_in_order(plain: Guest, folder: Path) -> None:
-    found = ended(words(plain, folder, "sh", "-c", "seq 20000; sleep 1; seq 5"))
-    assert found.stdout.split() == [str(n) for n in (*range(1, 20001), *range(1, 6))]
+    done = ended(words(plain, folder, "sh", "-c", "seq 20000; sleep 1; seq 5"))
+    assert done.stdout.split() == [str(n) for n in (*range(1, 20001), *range(1, 6))]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -90,6 +90,6 @@ def test_what_is_ended_here_ends_there(plain: Guest, folder: Path, number: signa
 def test_a_guest_that_is_gone_is_reported_in_a_line(folder: Path, tmp_path: Path) -> None:
     program = "import experiments.emulation.inside_guest as i; i.PATIENCE = 0.3; i.main()"
     options = ("--agent", str(tmp_path / "none"), "--folder", str(folder))
-    found = ended([sys.executable, "-c", program, *options, "--", "true"])
-    assert found.returncode == os.EX_UNAVAILABLE
-    assert found.stderr.count("\n") == 1 and "nobody listens" in found.stderr
+    done = ended([sys.executable, "-c", program, *options, "--", "true"])
+    assert done.returncode == os.EX_UNAVAILABLE
+    assert done.stderr.count("\n") == 1 and "nobody listens" in done.stderr

@@ -105,5 +105,5 @@ def test_nothing_is_left_of_hosts_whose_making_is_killed(hosts: MakeHosts) -> No
 @pytest.mark.ranks
 def test_a_job_runs_on_them_from_this_folder(lasting_hosts: Hosts) -> None:
     line = "sh -c 'echo $(hostname) $(basename $PWD)'"
-    found = inv("job", "--ranks", "3", "--line", line)
-    assert sorted(found.split("\n")[:3]) == [f"{name} {ROOT.name}" for name in ("n1", "n1", "n2")]
+    output = inv("job", "--ranks", "3", "--line", line)
+    assert sorted(output.split("\n")[:3]) == [f"{name} {ROOT.name}" for name in ("n1", "n1", "n2")]

@@ -21,7 +21,7 @@ def test_every_machine_is_valid_and_agrees_with_itself(name: str) -> None:
     machine = description.load(name)
     assert machine.name == name
     assert machine.memory_bytes >= 2048 * MIB  # what Docker in the guest wants
-    found = machine.found_online or machine.found
+    expected = machine.found_online or machine.found
     assert all(machine.nodes[node.initiator].cpus for node in machine.nodes)
     owned = []
     for near in machine.cpu_nodes:
@@ -29,7 +29,7 @@ def test_every_machine_is_valid_and_agrees_with_itself(name: str) -> None:
         own = [node for node in local if node.initiator == near.id]
         assert not own or own == list(local)  # without its own it has another node's
         owned += [node.id for node in own]
-    assert sorted(owned) == list(found.hbm)
+    assert sorted(owned) == list(expected.hbm)
 
 
 @pytest.mark.parametrize("name", machine_names())
@@ -54,14 +54,14 @@ def test_what_memkind_finds_follows_from_its_rules(name: str) -> None:
     Where one of the nodes with CPUs has none, memkind finds none at all.
     """
     machine = description.load(name)
-    found = machine.found_online or machine.found
+    expected = machine.found_online or machine.found
     candidates = memkinds_candidates(machine)
     nearest = [
         min(nodes, key=lambda node, row=machine.distances.rows[cpus]: row[node])
         for cpus, nodes in candidates.items()
         if all(candidates.values())
     ]
-    assert tuple(sorted(nearest)) == found.memkind
+    assert tuple(sorted(nearest)) == expected.memkind
 
 
 def memkinds_candidates(machine: Description) -> dict[int, set[int]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 def paragraphs(commands: Iterable[str]) -> str:
     """One command per paragraph, one switch per line."""
-    return "\n".join(each.replace(" --", "\n    --") + "\n" for each in commands)
+    return "\n".join(command.replace(" --", "\n    --") + "\n" for command in commands)
 
 
 def delta(before: str, after: str) -> str:

@@ -47,7 +47,7 @@ QUADRANT = Machine(
 EMULATED = {"MEMKIND_HBW_NODES": "0"}
 LAUNCH = replace(launched.LAUNCH, arm="golden", profile="tuned", layout="one")
 
-UNPACKED = {str(each): tree for each in ENVIRONMENTS if (tree := runtime.tree_of(each))}
+UNPACKED = {str(env): tree for env in ENVIRONMENTS if (tree := runtime.tree_of(env))}
 ENGINES = (
     *product(("docker", "podman"), PROFILES_OF_ALL),
     *product(("podman",), ("userns", "rootless")),
@@ -95,7 +95,7 @@ def in_a_guest(there: Host | Docker, profile: str = "") -> str:
 def engine_lines(engine: str, profile: str, rootless: bool = False) -> str:
     launch = replace(LAUNCH, profile=profile)
     made = (docker(mpi, engine, rootless) for mpi in MPIS)
-    return paragraphs([each.command(launch, FOLDER).shell() for each in made])
+    return paragraphs([environment.command(launch, FOLDER).shell() for environment in made])
 
 
 def test_docker_is_given_the_options_of_the_default_profile() -> None:
@@ -104,26 +104,26 @@ def test_docker_is_given_the_options_of_the_default_profile() -> None:
 
 @pytest.mark.parametrize("profile", ["tuned", "privileged"])
 def test_a_profile_differs_from_the_default_in_these_options(profile: str) -> None:
-    found = delta(engine_lines("docker", "default"), engine_lines("docker", profile))
-    assert found == (GOLDEN / f"docker-{profile}.diff").read_text()
+    diff = delta(engine_lines("docker", "default"), engine_lines("docker", profile))
+    assert diff == (GOLDEN / f"docker-{profile}.diff").read_text()
 
 
 @pytest.mark.parametrize("profile", PROFILES_OF_ALL)
 def test_podman_differs_from_docker_in_these_options(profile: str) -> None:
     podman = engine_lines("podman", profile)
     assert "docker" not in podman
-    found = delta(engine_lines("docker", profile), podman.replace("podman", "docker"))
-    assert found == (GOLDEN / f"podman-{profile}.diff").read_text()
+    diff = delta(engine_lines("docker", profile), podman.replace("podman", "docker"))
+    assert diff == (GOLDEN / f"podman-{profile}.diff").read_text()
 
 
 def test_a_user_namespace_differs_from_tuned_in_these_options() -> None:
-    found = delta(engine_lines("podman", "tuned"), engine_lines("podman", "userns"))
-    assert found == (GOLDEN / "podman-userns.diff").read_text()
+    diff = delta(engine_lines("podman", "tuned"), engine_lines("podman", "userns"))
+    assert diff == (GOLDEN / "podman-userns.diff").read_text()
 
 
 def test_podman_of_a_user_differs_from_that_of_root_in_these_options() -> None:
-    found = delta(engine_lines("podman", "tuned"), engine_lines("podman", "tuned", rootless=True))
-    assert found == (GOLDEN / "podman-rootless.diff").read_text()
+    diff = delta(engine_lines("podman", "tuned"), engine_lines("podman", "tuned", rootless=True))
+    assert diff == (GOLDEN / "podman-rootless.diff").read_text()
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -176,15 +176,15 @@ def test_ranks_in_a_container_on_hosts_are_not_root_where_root_starts_them(mpi: 
 def test_a_runtime_without_an_engine_is_given_the_unpacked_image(name: str) -> None:
     of_user = unpacked_lines(name, root=False)
     of_root = delta(of_user, unpacked_lines(name, root=True))
-    found = f"{of_user}\nWhere the driver is root:\n{of_root}"
-    assert found == (GOLDEN / f"{name}.txt").read_text()
+    text = f"{of_user}\nWhere the driver is root:\n{of_root}"
+    assert text == (GOLDEN / f"{name}.txt").read_text()
 
 
 def test_every_runtime_has_a_file_of_its_name_and_a_command_for_each_place() -> None:
-    assert [each.name for each in runtime.every()] == list(RUNTIMES)
-    others = [str(each) for each in ENVIRONMENTS if not runtime.tree_of(each)]
+    assert [candidate.name for candidate in runtime.every()] == list(RUNTIMES)
+    others = [str(env) for env in ENVIRONMENTS if not runtime.tree_of(env)]
     assert others == ["host", "docker", "podman"]
-    contained = [each.name for each in runtime.every() if each.contained]
+    contained = [candidate.name for candidate in runtime.every() if candidate.contained]
     assert contained == list(CONTAINERS) and set(ON_HOSTS) < set(contained)
 
 
@@ -221,7 +221,7 @@ def test_what_ranks_write_in_a_user_namespace_belongs_to_an_id_that_is_lent() ->
 @pytest.mark.parametrize("profile", PROFILES_OF_ALL)
 def test_the_sdk_takes_every_option_that_the_shell_line_shows(profile: str) -> None:
     options = container(profile).options
-    shared = {key: each for key, each in options.items() if key in RUN_HOST_CONFIG_KWARGS}
+    shared = {key: option for key, option in options.items() if key in RUN_HOST_CONFIG_KWARGS}
     assert options.keys() - shared.keys() - {*RUN_CREATE_KWARGS} == {"volumes"}
     HostConfig(version="1.41", **shared)
 
@@ -277,7 +277,7 @@ def test_intel_mpi_is_asked_for_a_policy_of_memory_by_its_variable() -> None:
     launch = replace(LAUNCH, mpi="impi")
     asked = replace(launch, hbw_policy="hbw_bind")
     host = Host("impi", PREFIX, 2, EMULATED)
-    before, after = (host.command(each, FOLDER).environment for each in (launch, asked))
+    before, after = (host.command(variant, FOLDER).environment for variant in (launch, asked))
     assert dict(after.items() - before.items()) == {
         "I_MPI_HBW_POLICY": "hbw_bind,hbw_bind,hbw_bind"
     }

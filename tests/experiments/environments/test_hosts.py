@@ -96,20 +96,20 @@ def test_arms_take_turns_on_hosts_and_the_links_carry_what_a_ring_needs(
     launches = replace(asked.launches, mpis=("openmpi",), bindings=("spread",))
     tiny = replace(asked, factors=factors, launches=launches, measurement=short)
     assert campaign.run(tiny, Request(tmp_path / "out", seed=1), Stages()) == []
-    found = load(tmp_path / "out")
-    assert set(found.cells["arm"]) == arms
-    assert set(found.cells["environment"]) == set(environments.split(","))
-    assert set(found.cells["company"]) == {" ".join(f"0000-{arm}" for arm in sorted(arms))}
-    for launch in found.launches:
+    results = load(tmp_path / "out")
+    assert set(results.cells["arm"]) == arms
+    assert set(results.cells["environment"]) == set(environments.split(","))
+    assert set(results.cells["company"]) == {" ".join(f"0000-{arm}" for arm in sorted(arms))}
+    for launch in results.launches:
         tried = launch.facts.datapath
         if launch.launch.arm == "charliecloud":
             assert tried["uid"] != 0 and int(tried["capabilities_effective"], 16) == 0
             written = tmp_path / "out" / "launches" / "0000-charliecloud.npz"
             assert written.stat().st_uid == passthrough.owner()[0]  # outside of the container too
         hosts = launch.facts.recorded["hosts"]
-        assert [(each["name"], each["ranks"]) for each in hosts] == [("n1", [0, 2]), ("n2", [1, 3])]
-        assert all(each["after"]["sent"] > each["before"]["sent"] + MIB for each in hosts)
-        (ours,) = [each for each in launch.cells if each.transport == "hierarchical"]
+        assert [(host["name"], host["ranks"]) for host in hosts] == [("n1", [0, 2]), ("n2", [1, 3])]
+        assert all(host["after"]["sent"] > host["before"]["sent"] + MIB for host in hosts)
+        (ours,) = [cell for cell in launch.cells if cell.transport == "hierarchical"]
         links = ours.links
         for carried in (*links.sent, *links.received):  # packets that are lost go again
             assert 0.97 < carried / links.operations / MIB < 1.2

@@ -130,12 +130,12 @@ def nothing_is_left(engine: docker.DockerClient) -> Any:
 
 def shared_files() -> set[Path]:
     """Processes of the user that containers run as, beside other users' jobs."""
-    found = set()
+    segments = set()
     for path in tracking.segments():
         with contextlib.suppress(FileNotFoundError):  # another's, and gone since
             if path.stat().st_uid == passthrough.owner()[0]:
-                found.add(path)
-    return found
+                segments.add(path)
+    return segments
 
 
 def entering(process: Path) -> bool:
@@ -241,7 +241,7 @@ def test_a_network_that_a_killed_job_left_is_refused_once_and_gone(prepared: Pre
 def test_a_container_that_does_not_wait_is_named_with_its_last_words(prepared: Prepare) -> None:
     job = prepared("isolated", "openmpi")
     words = ("sh", "-c", "echo cannot wait; exit 1")
-    short = tuple(replace(each, argv=words) for each in job.job.containers)
+    short = tuple(replace(container, argv=words) for container in job.job.containers)
     job.job = replace(job.job, containers=short)
     with pytest.raises(ContainerRefused, match=r"exited.*cannot wait"):
         job.run()
@@ -264,8 +264,8 @@ def test_podman_forms_a_job_too(layout: str, image: Image, tmp_path: Path) -> No
         pytest.skip(str(refusal))
     folder, log = tmp_path / "launch", tmp_path / "log"
     with podman.running() as client:
-        found = podman.ensure_image(client)
-        job = made(found.id, layout, "openmpi", folder, engine="podman")
+        copy = podman.ensure_image(client)
+        job = made(copy.id, layout, "openmpi", folder, engine="podman")
         assert execute(job, log, client, lambda: None) == 0, log.read_text()
         assert not client.containers.list(all=True, filters=OURS)
         assert not client.networks.list(filters=OURS)

@@ -64,13 +64,13 @@ def test_the_lines_that_make_a_job() -> None:
 
 @pytest.mark.parametrize("flavour", ["mpich", "impi"])
 def test_other_mpis_differ_in_these_lines(flavour: str) -> None:
-    found = delta(lines("per-rank"), lines("per-rank", flavour))
-    assert found == (GOLDEN / f"{flavour}.diff").read_text()
+    diff = delta(lines("per-rank"), lines("per-rank", flavour))
+    assert diff == (GOLDEN / f"{flavour}.diff").read_text()
 
 
 def test_isolated_containers_differ_in_these_lines() -> None:
-    found = (delta(lines("per-rank", flavour), lines("isolated", flavour)) for flavour in MPIS)
-    assert "\n".join(found) == (GOLDEN / "docker-isolated.diff").read_text()
+    diffs = (delta(lines("per-rank", flavour), lines("isolated", flavour)) for flavour in MPIS)
+    assert "\n".join(diffs) == (GOLDEN / "docker-isolated.diff").read_text()
 
 
 @pytest.mark.parametrize("layout", SEVERAL)
@@ -78,24 +78,26 @@ def test_isolated_containers_differ_in_these_lines() -> None:
 def test_podman_differs_from_docker_in_these_lines(layout: str, flavour: str) -> None:
     podman = lines(layout, flavour, "podman")
     assert "docker" not in podman
-    found = delta(lines(layout, flavour), podman.replace("podman", "docker")).splitlines()
-    changed = [line for line in found if not line.startswith("@@")]
+    diff_lines = delta(lines(layout, flavour), podman.replace("podman", "docker")).splitlines()
+    changed = [line for line in diff_lines if not line.startswith("@@")]
     assert changed == (GOLDEN / "podman.diff").read_text().splitlines()
 
 
 def test_podman_of_a_user_starts_ranks_from_the_network_of_that_user() -> None:
-    found = (
+    diffs = (
         delta(lines(layout, engine="podman"), lines(layout, engine="podman", rootless=True))
         for layout in SEVERAL
     )
-    assert "\n".join(found) == (GOLDEN / "podman-rootless.diff").read_text()
+    assert "\n".join(diffs) == (GOLDEN / "podman-rootless.diff").read_text()
 
 
 def test_containers_that_share_namespaces_share_that_of_users_too() -> None:
     first, other = job("per-rank", engine="podman", rootless=True).containers
     assert first.options["userns_mode"] == "keep-id"
     assert other.options["userns_mode"] == f"container:{first.options['name']}"
-    alone = {each.options["userns_mode"] for each in job("isolated", rootless=True).containers}
+    alone = {
+        container.options["userns_mode"] for container in job("isolated", rootless=True).containers
+    }
     assert alone == {"keep-id"}
 
 
@@ -108,10 +110,10 @@ def test_no_golden_file_is_left_without_its_test() -> None:
 @pytest.mark.parametrize("layout", SEVERAL)
 def test_every_rank_has_a_container_and_the_launch_folder_lies_in_each(layout: str) -> None:
     containers = job(layout, ranks=4).containers
-    names = [each.options["name"] for each in containers]
+    names = [container.options["name"] for container in containers]
     assert names == [f"hbmcomm-c1-0000-golden-{number}" for number in range(4)]
-    assert {each.options["network"] for each in containers} == {"hbmcomm-c1-0000-golden"}
-    assert all(str(FOLDER) in each.options["volumes"] for each in containers)
+    assert {container.options["network"] for container in containers} == {"hbmcomm-c1-0000-golden"}
+    assert all(str(FOLDER) in container.options["volumes"] for container in containers)
 
 
 def test_isolated_containers_share_nothing_but_their_network() -> None:

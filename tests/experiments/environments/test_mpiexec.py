@@ -44,7 +44,7 @@ def test_mpich_refuses_hosts_in_an_order_that_it_does_not_have() -> None:
 
 @pytest.mark.ranks
 @pytest.mark.parametrize(
-    "flavour", ["openmpi", *(pytest.param(each, marks=pytest.mark.rare) for each in MPIS[1:])]
+    "flavour", ["openmpi", *(pytest.param(mpi, marks=pytest.mark.rare) for mpi in MPIS[1:])]
 )
 def test_two_ranks_start_inside_a_batch_systems_single_task(
     mpirun: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flavour: str

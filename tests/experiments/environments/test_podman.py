@@ -59,16 +59,16 @@ def client(lending: None) -> Iterator[docker.DockerClient]:
     """A client of a Podman service."""
     if refusal := system.hindrance(PODMAN):
         pytest.skip(str(refusal))
-    with podman.running() as found:
-        yield found
+    with podman.running() as podman_client:
+        yield podman_client
 
 
 @pytest.fixture(scope="module")
 def podman_image(client: docker.DockerClient, image: Image) -> Image:
     """The harness image, brought from Docker to Podman."""
-    found = podman.ensure_image(client)
-    assert found.id == image.id
-    return found
+    copy = podman.ensure_image(client)
+    assert copy.id == image.id
+    return copy
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def sockets() -> list[Path]:
 def test_a_service_that_we_started_ends_with_us(tmp_path: Path) -> None:
     if system.hindrance(PODMAN) or podman.answering():
         pytest.skip("a service runs already, or none can be had")
-    with podman.running(tmp_path / "podman.log") as found:
-        assert found.ping()
+    with podman.running(tmp_path / "podman.log") as podman_client:
+        assert podman_client.ping()
         assert [str(os.getpid())] == [path.suffixes[0][1:] for path in sockets()]
     assert sockets() == []
     assert (tmp_path / "podman.log").exists()

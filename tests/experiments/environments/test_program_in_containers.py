@@ -258,7 +258,7 @@ def test_an_mpi_that_ends_for_lack_of_single_copy_is_left_out_with_the_remedy(
         environments="userland,docker",
         profiles="default,tuned",
     )
-    assert [each.arm for each in runs.header.habitats] == ["userland", "docker-tuned"]
+    assert [habitat.arm for habitat in runs.header.habitats] == ["userland", "docker-tuned"]
     assert "docker-default" in runs.header.missing
     assert "may not read each other's memory" in lost[0]
     assert "--profiles tuned" in said
@@ -319,7 +319,7 @@ def test_a_program_in_c_is_told_that_single_copy_is_refused(
     for run in runs.blocks[0].runs:
         assert run.calls["Alltoall"].calls == [0, 0, 0, 0, 4000, 0]
     _, container = cost_of(runs).costs
-    (cause,) = [each for each in container.causes if "process_vm_readv" in each.text]
+    (cause,) = [cause for cause in container.causes if "process_vm_readv" in cause.text]
     assert "--profiles tuned" in cause.remedy
 
 

@@ -59,8 +59,8 @@ class Home:
         """Run a command as the user, in the user's world."""
         folder = self.folder
         needed = [Path(sys.base_prefix), Path(sys.prefix)]
-        closed = next((str(each) for each in map(_closed, needed) if each), "")
-        kept = dict.fromkeys(str(each) for each in needed if closed and _closed(each))
+        closed = next((str(outer) for outer in map(_closed, needed) if outer), "")
+        kept = dict.fromkeys(str(path) for path in needed if closed and _closed(path))
         variables = {
             **{name: text for name, text in os.environ.items() if name.startswith("PIP_")},
             "HOME": str(folder),
@@ -98,7 +98,7 @@ class Home:
 def _closed(path: Path) -> Path | None:
     """The outermost folder above a path that others may not enter."""
     above = [*reversed(path.resolve().parents)]
-    return next((each for each in above if not each.stat().st_mode & stat.S_IXOTH), None)
+    return next((parent for parent in above if not parent.stat().st_mode & stat.S_IXOTH), None)
 
 
 @pytest.fixture

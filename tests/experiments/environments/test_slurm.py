@@ -43,8 +43,8 @@ def test_a_launcher_starts_as_many_ranks_on_each_node(launcher: str) -> None:
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_a_container_is_between_the_launcher_and_the_harness(container: str) -> None:
-    found = delta(lines("srun"), lines("srun", container))
-    assert found == (GOLDEN / f"{container}.diff").read_text()
+    diff = delta(lines("srun"), lines("srun", container))
+    assert diff == (GOLDEN / f"{container}.diff").read_text()
 
 
 def test_no_golden_file_is_left_without_its_test() -> None:
@@ -82,7 +82,7 @@ def test_a_cluster_has_the_arms_of_one_machine() -> None:
     asked = spec.restrict(
         spec.load("quick"), environments=where, mpis="openmpi", ranks="4", nodes=2
     )
-    found = {each.arm: each.environment for each in blocks.schedule(asked, 1)[0].launches}
+    arms = {launch.arm: launch.environment for launch in blocks.schedule(asked, 1)[0].launches}
     nodes = EnvironmentId("slurm")
     charliecloud = EnvironmentId("slurm-charliecloud")
-    assert found == {"host": nodes, "host-again": nodes, "charliecloud": charliecloud}
+    assert arms == {"host": nodes, "host-again": nodes, "charliecloud": charliecloud}

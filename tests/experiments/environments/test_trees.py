@@ -56,7 +56,11 @@ def over(tree: Path | Layers, made: type[Tree], root: bool = passthrough.is_root
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(each.name, marks=needs(each.program)) for each in runtime.every() if each.tree],
+    [
+        pytest.param(candidate.name, marks=needs(candidate.program))
+        for candidate in runtime.every()
+        if candidate.tree
+    ],
 )
 def test_every_operation_is_right_over_the_images_layers(
     mounted: Layers, measured: Callable[..., dict[str, Any]], name: str

@@ -20,21 +20,21 @@ def test_each_way_through_a_cycle_is_right(mpirun: Start) -> None:
 def test_the_cell_has_the_bytes_of_the_networks_gradients() -> None:
     network = Network(1)
     assert network.flat.nbytes == WORKLOADS[DASO_STEP].nbytes
-    assert sum(each.nbytes for each in network.gradients) == network.flat.nbytes
+    assert sum(gradient.nbytes for gradient in network.gradients) == network.flat.nbytes
 
 
 def test_gradients_are_the_slopes_of_the_loss() -> None:
     network, batch = Network(2), samples(2, 0, 16)
     network.backward(batch)
     draw = np.random.default_rng(3)
-    for each, gradient in zip(network.parameters, network.gradients, strict=True):
-        way = draw.normal(size=each.shape).astype("f")
-        before, length = each.copy(), 1e-2 / np.linalg.norm(way)
-        each += length * way
+    for parameter, gradient in zip(network.parameters, network.gradients, strict=True):
+        way = draw.normal(size=parameter.shape).astype("f")
+        before, length = parameter.copy(), 1e-2 / np.linalg.norm(way)
+        parameter += length * way
         above = network.loss(batch)
-        each[...] = before - length * way
+        parameter[...] = before - length * way
         below = network.loss(batch)
-        each[...] = before
+        parameter[...] = before
         slope = (above - below) / (2 * length)
         assert slope == pytest.approx(float((gradient * way).sum()), rel=0.05, abs=5e-3)
 

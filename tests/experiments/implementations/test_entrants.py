@@ -44,7 +44,7 @@ def test_groups_of_torch_are_made_where_they_are_asked_for_and_one_may_be_missin
     monkeypatch.setattr(entrants, "TorchGroups", lambda *_: groups)
     monkeypatch.setattr(entrants, "_starting_communicator", lambda *_: None)
     launch = schedule(ask(2, peers=peers), 1)[0].launches[0]
-    found = entrants.Entrants(MPI.COMM_SELF, launch, tmp_path, {0})
+    contenders = entrants.Entrants(MPI.COMM_SELF, launch, tmp_path, {0})
     assert noted == made
     pool = make_pool(
         MPI.COMM_SELF, ("regular", "local", "arena"), ["direct"], "float32", (100, 100), 0
@@ -52,10 +52,10 @@ def test_groups_of_torch_are_made_where_they_are_asked_for_and_one_may_be_missin
     for name in made:
         cell = Cell("allreduce", name, "regular", "local", 64, "arena", "plain")
         if name == "gloo":
-            assert found.of(cell, pool)[1] is pool
+            assert contenders.of(cell, pool)[1] is pool
         else:
             with pytest.raises(Unavailable, match="torch is left out: there is no compiler"):
-                found.of(cell, pool)
+                contenders.of(cell, pool)
 
 
 @pytest.mark.parametrize("buffers", ["arena", pytest.param("numpy", marks=pytest.mark.rare)])

@@ -52,8 +52,8 @@ def printed() -> list[str]:
     if importlib.util.find_spec("grpc") is None:
         pytest.skip("grpcio is not installed: pip install grpcio")
     words = [sys.executable, "-c", PROGRAM]
-    found = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
-    return found.stdout.splitlines()
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.splitlines()
 
 
 def test_a_server_listens_at_addresses_of_its_own_that_its_clients_know(printed: list[str]) -> None:

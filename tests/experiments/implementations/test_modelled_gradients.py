@@ -19,13 +19,13 @@ def test_every_way_exchanges_all_gradients_and_both_operations_of_trees_are_righ
     assert mpirun(PROGRAM, 2).output.split().count("right") == 2
 
 
-@pytest.mark.parametrize("operation", [each for each in MODELLED if MODELLED[each].network])
+@pytest.mark.parametrize("operation", [name for name in MODELLED if MODELLED[name].network])
 def test_a_plan_has_the_bytes_of_its_workload_and_the_time_of_its_network(operation: str) -> None:
     network = MODELLED[operation].network
     layers = step_plan.layers(network)
-    assert sum(each.nbytes for each in layers) == MODELLED[operation].nbytes
-    backward = sum(each.seconds for each in layers)
+    assert sum(layer.nbytes for layer in layers) == MODELLED[operation].nbytes
+    backward = sum(layer.seconds for layer in layers)
     assert backward == pytest.approx(2 * step_plan.forward_seconds(network))
-    found = buckets(layers, step_plan.BUCKET)
-    assert sum(each.nbytes for each in found) == MODELLED[operation].nbytes
-    assert all(each.nbytes >= step_plan.BUCKET for each in found[:-1])
+    all_buckets = buckets(layers, step_plan.BUCKET)
+    assert sum(bucket.nbytes for bucket in all_buckets) == MODELLED[operation].nbytes
+    assert all(bucket.nbytes >= step_plan.BUCKET for bucket in all_buckets[:-1])

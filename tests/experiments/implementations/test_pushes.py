@@ -13,12 +13,12 @@ PROGRAM = Path(__file__).parent / "ranks" / "pushes.py"
 
 @pytest.mark.ranks
 def test_every_contender_carries_the_same_tensors(mpirun: Start, tmp_path: Path) -> None:
-    found = mpirun(PROGRAM, 2, str(tmp_path)).output
+    output = mpirun(PROGRAM, 2, str(tmp_path)).output
     without_torch = importlib.util.find_spec("torch") is None
-    assert found.count("right: ") == len(WORKLOADS[PUSH].contenders) - without_torch
+    assert output.count("right: ") == len(WORKLOADS[PUSH].contenders) - without_torch
 
 
 @pytest.mark.ranks
 def test_a_push_of_three_ranks_is_left_out_with_the_reason(mpirun: Start) -> None:
-    found = mpirun(PROGRAM, 3, mpi="mpich").output
-    assert found.count("found 3 ranks; ask for --ranks 2") == 3
+    output = mpirun(PROGRAM, 3, mpi="mpich").output
+    assert output.count("found 3 ranks; ask for --ranks 2") == 3

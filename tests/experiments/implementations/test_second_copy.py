@@ -55,7 +55,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     hooks = list(sys.path_hooks)
     yield tmp_path / "second" / name
     sys.path_hooks[:] = hooks
-    for module in [each for each in sys.modules if each.startswith((name, "copy_of_"))]:
+    for module in [imported for imported in sys.modules if imported.startswith((name, "copy_of_"))]:
         del sys.modules[module]
 
 
@@ -67,7 +67,7 @@ def test_every_way_in_which_a_package_imports_itself_leads_to_the_copy(package: 
     assert copy.renamed is sys.modules["copy_of_it.state"]
     text = copy.inner.deep.TEXT
     assert text == f"{package.name}.state is not an import"
-    assert not any(each.partition(".")[0] == package.name for each in sys.modules)
+    assert not any(imported.partition(".")[0] == package.name for imported in sys.modules)
 
 
 def test_the_two_share_nothing(package: Path) -> None:

@@ -27,17 +27,17 @@ def trial(
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_every_iteration_of_a_rotation_is_right(count: int) -> None:
-    each = trial(slots(count))
+    operation = trial(slots(count))
     for iteration in range(12):
-        each.prepare(iteration)()
-        each.check()
+        operation.prepare(iteration)()
+        operation.check()
 
 
 def test_a_slot_is_rewritten_half_a_round_before_its_use() -> None:
     buffers = slots(4)
-    each = trial(buffers)
+    operation = trial(buffers)
     assert [bool((send >= 0).all()) for send, _ in buffers] == [True, True, False, False]
-    each.prepare(0)
+    operation.prepare(0)
     assert (buffers[2][0] == PATTERN + operations.salt(0, 2)).all()
 
 
@@ -45,7 +45,7 @@ def test_contenders_that_share_slots_do_not_use_what_another_has_just_used() -> 
     buffers, used, shared = slots(6), list[int](), Rotation()
 
     def noting(_: str, send: Array, recv: Array) -> Ready:
-        slot = next(n for n, each in enumerate(buffers) if each[0] is send)
+        slot = next(n for n, pair in enumerate(buffers) if pair[0] is send)
 
         def call() -> None:
             used.append(slot)
@@ -54,37 +54,37 @@ def test_contenders_that_share_slots_do_not_use_what_another_has_just_used() -> 
         return Ready(call)
 
     quick, slow = (trial(buffers, noting, shared) for _ in range(2))
-    for each in (quick, slow):
-        each.check()
+    for operation in (quick, slow):
+        operation.check()
     for turn in range(5):
-        for each, count in ((quick, 4), (slow, 1)):
+        for operation, count in ((quick, 4), (slow, 1)):
             for iteration in range(turn * count, (turn + 1) * count):
                 salt = operations.salt(0, iteration + 3)
-                call, number = each.prepare(iteration), len(used)
+                call, number = operation.prepare(iteration), len(used)
                 call()
                 assert (buffers[(number + 3) % 6][0] == PATTERN + salt).all()
     assert used == [number % 6 for number in range(27)]
-    for each in (slow, quick):
-        each.check()
+    for operation in (slow, quick):
+        operation.check()
 
 
 def test_a_wrong_element_names_operation_size_count_and_iteration() -> None:
     def spoils(_: str, send: Array, recv: Array) -> Ready:
         return Ready(lambda: np.copyto(recv, send), collect=lambda: recv[:2].fill(-1))
 
-    each = trial(slots(1), spoils)
-    each.prepare(7)()
+    operation = trial(slots(1), spoils)
+    operation.prepare(7)()
     with pytest.raises(
         WrongResult, match="allreduce of 32 bytes left 2 wrong elements in iteration 8"
     ):
-        each.check()
+        operation.check()
 
 
 def test_what_another_left_in_the_same_buffers_is_no_result() -> None:
     buffers = slots(1)
     idle = trial(buffers, lambda *_: Ready(lambda: None))
-    for each in (trial(buffers), trial(buffers)):
-        each.check()
+    for operation in (trial(buffers), trial(buffers)):
+        operation.check()
     with pytest.raises(WrongResult, match="left 8 wrong elements"):
         idle.check()
 
@@ -96,10 +96,10 @@ def test_an_operation_is_made_once_for_each_slot_and_let_go_at_the_end() -> None
         made.append(id(recv))
         return Ready(lambda: np.copyto(recv, send), close=lambda: closed.append(id(recv)))
 
-    each = trial(slots(3), counts)
+    operation = trial(slots(3), counts)
     for iteration in range(7):
-        each.prepare(iteration)()
-    each.close()
+        operation.prepare(iteration)()
+    operation.close()
     assert len(set(made)) == 3 and made == closed
 
 
@@ -112,7 +112,7 @@ def test_what_is_made_for_an_operation_rests_between_its_turns() -> None:
     awake = list[int]()
 
     def tiring(_: str, send: Array, recv: Array) -> Ready:
-        slot = next(n for n, each in enumerate(buffers) if each[0] is send)
+        slot = next(n for n, pair in enumerate(buffers) if pair[0] is send)
 
         def call() -> None:
             assert slot in awake
@@ -121,12 +121,12 @@ def test_what_is_made_for_an_operation_rests_between_its_turns() -> None:
         return Ready(call, wake=lambda: awake.append(slot), rest=lambda: awake.remove(slot))
 
     buffers = slots(2)
-    each = trial(buffers, tiring)
+    operation = trial(buffers, tiring)
     for turn in range(3):
         assert awake == []
-        with each.awake():
+        with operation.awake():
             for iteration in range(3 * turn, 3 * turn + 3):  # the second slot is made in the block
-                each.prepare(iteration)()
-            each.check()
+                operation.prepare(iteration)()
+            operation.check()
             assert sorted(awake) == [0, 1]
     assert awake == []

@@ -13,28 +13,28 @@ PROGRAM = Path(__file__).parent / "ranks" / "ways.py"
 
 
 def test_the_computation_of_each_network_is_known() -> None:
-    assert {each.network for each in FUSION.values()} - {""} <= set(GFLOP)
+    assert {workload.network for workload in FUSION.values()} - {""} <= set(GFLOP)
 
 
 @pytest.mark.ranks
 def test_every_contender_is_right(mpirun: Start, tmp_path: Path) -> None:
     lines = mpirun(PROGRAM, 2, str(tmp_path)).output.splitlines()
-    programs = {each.program: name for name, each in WORKLOADS.items()}
+    programs = {workload.program: name for name, workload in WORKLOADS.items()}
     ours = [name for name in programs.values() if name in FUSION]
-    found = {  # gRPC writes lines of its own
+    verdicts = {  # gRPC writes lines of its own
         tuple(line.split()[:2]): line.split(maxsplit=2)[2]
         for line in lines
         if line.partition(" ")[0] in ours
     }
-    assert set(found) == {(name, way) for name in ours for way in WORKLOADS[name].contenders}
-    for (_, way), verdict in found.items():
+    assert set(verdicts) == {(name, way) for name in ours for way in WORKLOADS[name].contenders}
+    for (_, way), verdict in verdicts.items():
         lacks = (
             "all ranks"
             if way in ALGORITHMS
             else "(torch|grpcio|No module named 'horovod'|all ranks)"
         )
         assert verdict == "right" or re.match(f"left out: {lacks}", verdict), (way, verdict)
-    assert sum(verdict == "right" for verdict in found.values()) >= 12
+    assert sum(verdict == "right" for verdict in verdicts.values()) >= 12
 
 
 @pytest.mark.ranks
@@ -43,10 +43,10 @@ def test_every_contender_is_right_between_hosts(
 ) -> None:
     made = hosts(2)
     asked = [
-        *(f"allreduce_between_hosts/{each}" for each in ALGORITHMS),
+        *(f"allreduce_between_hosts/{algorithm}" for algorithm in ALGORITHMS),
         "overlap_mobilenet/overlapped",
         "overlap_mobilenet_device/overlapped",
     ]
     lines = mpirun_on(made, made.packed(1), PROGRAM, str(tmp_path), *asked).output.splitlines()
-    for each in asked:
-        assert f"{each.replace('/', ' ')} right" in lines
+    for pair in asked:
+        assert f"{pair.replace('/', ' ')} right" in lines

@@ -139,7 +139,7 @@ def test_all_ranks_carry_out_each_order_and_sleep_meanwhile(ranks: Ranks) -> Non
         orders.ask([Order(Action.LEAVE)])
         output = [process.communicate(timeout=10) for process in ranks.each]
     assert [
-        (process.returncode, *each) for process, each in zip(ranks.each, output, strict=True)
+        (process.returncode, *texts) for process, texts in zip(ranks.each, output, strict=True)
     ] == [(0, "left True True\n", "")] * 2
 
 

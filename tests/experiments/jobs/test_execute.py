@@ -218,10 +218,10 @@ def looking(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) ->
     look, looks = tracking.mapped, [meanwhile]
 
     def slow() -> set[Path]:
-        found = look()
+        mapped = look()
         if looks:
             looks.pop()()
-        return found
+        return mapped
 
     monkeypatch.setattr(tracking, "mapped", slow)
 

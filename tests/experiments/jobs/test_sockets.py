@@ -40,8 +40,8 @@ Place = tuple[str, int]
 
 def listener(folder: Path) -> dict[str, Any]:
     """What the driver has written."""
-    found: dict[str, Any] = json.loads((folder / LISTENER).read_text())
-    return found
+    announced: dict[str, Any] = json.loads((folder / LISTENER).read_text())
+    return announced
 
 
 def loopback(folder: Path) -> Place:
@@ -207,8 +207,8 @@ def test_strangers_who_say_little_hold_up_neither_the_driver_nor_a_rank(
     place = loopback(tmp_path)
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(socket.create_connection(place)) for _ in range(20)]
-        for each in silent:
-            each.send(b"x")
+        for stranger in silent:
+            stranger.send(b"x")
         began = time.monotonic()
         assert not ends.connect()
         assert time.monotonic() - began < LATE
@@ -315,11 +315,11 @@ def test_a_node_that_no_longer_answers_is_no_rank_that_ends(
 
 
 def test_the_addresses_are_those_of_this_machine_and_loopback_comes_last() -> None:
-    found = sockets.addresses()
-    assert found[-1] == "127.0.0.1"
-    for each in found:
-        assert re.fullmatch(r"[0-9.]+", each)
-        socket.create_server((each, 0)).close()
+    addresses = sockets.addresses()
+    assert addresses[-1] == "127.0.0.1"
+    for address in addresses:
+        assert re.fullmatch(r"[0-9.]+", address)
+        socket.create_server((address, 0)).close()
 
 
 @pytest.mark.parametrize(("allowed", "ending"), [(200, "True"), (50, "may open 50: raise the")])

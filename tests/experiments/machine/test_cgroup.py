@@ -18,14 +18,14 @@ def test_a_cpus_busy_and_stolen_seconds_leave_out_idleness_and_guests(
     monkeypatch.setattr(cgroup, "TICKS", 100)
     (tmp_path / "stat").write_text(STAT)
     (tmp_path / "loadavg").write_text("1.25 0.50 0.10 3/101 31072\n")
-    found = cgroup.counters(1, tmp_path)
-    assert (found["busy"], found["stolen"], found["load"]) == (1.6, 0.7, 1.25)
+    counters = cgroup.counters(1, tmp_path)
+    assert (counters["busy"], counters["stolen"], counters["load"]) == (1.6, 0.7, 1.25)
 
 
 def test_what_the_kernel_does_not_show_is_unknown(tmp_path: Path) -> None:
-    found = cgroup.counters(1, tmp_path)
-    assert (found["busy"], found["stolen"], found["load"]) == (None, None, None)
-    shown = cgroup.between(found, found)
+    counters = cgroup.counters(1, tmp_path)
+    assert (counters["busy"], counters["stolen"], counters["load"]) == (None, None, None)
+    shown = cgroup.between(counters, counters)
     assert (shown["busy"], shown["stolen"], shown["load"]) == (None, None, [None, None])
 
 
@@ -35,10 +35,10 @@ def test_a_process_that_works_and_sleeps_shows_in_its_own_counters() -> None:
     while time.process_time() - before["own"] < 0.02:
         pass
     time.sleep(0.001)
-    found = cgroup.between(before, cgroup.counters(cpu))
-    assert isinstance(found["own"], float) and found["own"] > 0
-    assert isinstance(found["voluntary"], int) and found["voluntary"] >= 1
-    assert {"seconds", "load", "busy", "stolen", "own", "voluntary", "involuntary"} == set(found)
+    shown = cgroup.between(before, cgroup.counters(cpu))
+    assert isinstance(shown["own"], float) and shown["own"] > 0
+    assert isinstance(shown["voluntary"], int) and shown["voluntary"] >= 1
+    assert {"seconds", "load", "busy", "stolen", "own", "voluntary", "involuntary"} == set(shown)
 
 
 def proc(folder: Path, groups: str, mounts: str) -> Path:

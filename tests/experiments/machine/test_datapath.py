@@ -63,10 +63,10 @@ def test_an_mpi_that_says_single_copy_copies_a_message_once(
     variable: str,
     values: tuple[str, str],
 ) -> None:
-    found, _ = reported(mpi)
-    if (found["cma"], found["kcmp"]) != ("works", "works"):
-        pytest.skip(f"process_vm_readv {found['cma']}, kcmp {found['kcmp']} here")
-    assert (found["told"][variable], found["told"]["copies"]) == (values[0], "one")
+    path, _ = reported(mpi)
+    if (path["cma"], path["kcmp"]) != ("works", "works"):
+        pytest.skip(f"process_vm_readv {path['cma']}, kcmp {path['kcmp']} here")
+    assert (path["told"][variable], path["told"]["copies"]) == (values[0], "one")
     shown = tell(mpi, 2, **without)[0]["told"]
     assert (shown[variable], shown["copies"]) == (values[1], "two")
 
@@ -78,9 +78,9 @@ def test_an_mpi_that_says_single_copy_copies_a_message_once(
 def test_on_one_node_an_mpi_says_shared_memory(
     reported: Callable[[str], Report], mpi: str, memory: str
 ) -> None:
-    found, log = reported(mpi)
-    assert (found["told"]["ranks"], found["told"]["nodes"]) == ("3", "1")
-    ways = chosen(found, log)
+    path, log = reported(mpi)
+    assert (path["told"]["ranks"], path["told"]["nodes"]) == ("3", "1")
+    ways = chosen(path, log)
     assert (ways["shared memory"], ways["network"]) == (memory, "none")
 
 
@@ -108,8 +108,8 @@ def test_on_one_node_an_mpi_says_shared_memory(
 def test_without_shared_memory_an_mpi_says_its_network(
     tell: Callable[..., Report], mpi: str, variables: dict[str, str], network: str
 ) -> None:
-    found, log = tell(mpi, 2, **variables)
-    ways = chosen(found, log)
+    path, log = tell(mpi, 2, **variables)
+    ways = chosen(path, log)
     assert (ways["shared memory"], ways["single copy"]) == ("none", "none")
     assert ways["network"].startswith(network)
 
@@ -127,9 +127,9 @@ def test_an_mpi_that_was_asked_says_nothing_while_messages_go(
 
 @pytest.mark.ranks
 def test_one_rank_alone_copies_nothing(tell: Callable[..., Report]) -> None:
-    found, log = tell("openmpi", 1)
-    assert found["told"]["copies"] == ALONE
-    assert chosen(found, log)["network"] == "none"
+    path, log = tell("openmpi", 1)
+    assert path["told"]["copies"] == ALONE
+    assert chosen(path, log)["network"] == "none"
 
 
 APART = Path(__file__).parents[1] / "ranks" / "apart.py"
@@ -154,8 +154,8 @@ def probe(mpirun: Start, tmp_path: Path) -> Probe:
         out = tmp_path / "found.json"
         mpirun(APART, ranks, str(out), *switches, env=MESSAGES_BY_TCP if switches else None)
         assert not list(SHARED_MEMORY.glob("hbmcomm.probe.*")), "nothing is left"
-        found: list[dict[str, Any]] = json.loads(out.read_text())
-        return found
+        answers: list[dict[str, Any]] = json.loads(out.read_text())
+        return answers
 
     return run
 

@@ -43,8 +43,8 @@ def test_what_stays_the_same_from_launch_to_launch_is_kept(
     for name in ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES"):
         monkeypatch.delenv(name, raising=False)
     write_machine(MACHINE, tmp_path)
-    found = nodes(str(tmp_path / "sys"), str(tmp_path / "proc"))
-    ordinary, fast = found["nodes"]
+    topology = nodes(str(tmp_path / "sys"), str(tmp_path / "proc"))
+    ordinary, fast = topology["nodes"]
     assert ordinary == {
         "id": 0,
         "cpus": [0, 1],
@@ -55,25 +55,25 @@ def test_what_stays_the_same_from_launch_to_launch_is_kept(
         "is_hbm": False,
     }
     assert (fast["cpus"], fast["initiators"], fast["is_hbm"]) == ([], [0], True)
-    assert found["hbm"]["nodes"] == [1]
-    assert found["hbm"]["rule"] and found["hbm"]["evidence"]
-    assert found["hbm"]["emulated"] is False
+    assert topology["hbm"]["nodes"] == [1]
+    assert topology["hbm"]["rule"] and topology["hbm"]["evidence"]
+    assert topology["hbm"]["emulated"] is False
 
 
 def test_json_gives_back_what_this_machine_s_nodes_are() -> None:
-    found = nodes()
-    assert json.loads(json.dumps(found)) == found
-    assert [node["id"] for node in found["nodes"]] == [n.id for n in hbmcomm.topology().nodes]
-    cpus = {cpu for node in found["nodes"] for cpu in node["cpus"]}
+    topology = nodes()
+    assert json.loads(json.dumps(topology)) == topology
+    assert [node["id"] for node in topology["nodes"]] == [n.id for n in hbmcomm.topology().nodes]
+    cpus = {cpu for node in topology["nodes"] for cpu in node["cpus"]}
     assert os.sched_getaffinity(0) <= cpus
 
 
 def test_every_version_is_that_of_this_process() -> None:
-    found = versions.versions()
-    assert found["numpy"] == np.__version__
-    assert found["mpi4py"] == metadata.version("mpi4py")
-    assert found["memkind"]
-    assert all(isinstance(version, str) and version for version in found.values())
+    installed = versions.versions()
+    assert installed["numpy"] == np.__version__
+    assert installed["mpi4py"] == metadata.version("mpi4py")
+    assert installed["memkind"]
+    assert all(isinstance(version, str) and version for version in installed.values())
 
 
 def test_the_mpi_is_named_without_where_it_was_built() -> None:
@@ -91,10 +91,10 @@ def test_a_file_that_cannot_be_read_is_told_as_not_found(tmp_path: Path) -> None
 
 
 def test_every_setting_is_reported_in_words_or_as_not_found() -> None:
-    found = facts.machine()
-    assert set(facts.SETTINGS) <= set(found)
-    assert found["kernel"] == os.uname().release
-    assert all(isinstance(value, str) and value for value in found.values())
+    machine = facts.machine()
+    assert set(facts.SETTINGS) <= set(machine)
+    assert machine["kernel"] == os.uname().release
+    assert all(isinstance(value, str) and value for value in machine.values())
 
 
 def test_governors_of_all_cpus_are_reported_each_once(

@@ -9,7 +9,7 @@ from experiments.machine import kernels
 
 def positions(*where: str) -> list[int]:
     """Positions of ranks that are each at "kernel/host"."""
-    places = [tuple(each.split("/")) for each in where]
+    places = [tuple(place.split("/")) for place in where]
     return [kernels.position(places, rank) for rank in range(len(places))]
 
 
@@ -18,7 +18,7 @@ def test_a_container_has_the_kernel_of_its_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "found"),
+    ("where", "numbers"),
     [
         ("a/n", [0]),
         ("a/n a/n a/n a/n", [0, 1, 2, 3]),
@@ -27,8 +27,8 @@ def test_a_container_has_the_kernel_of_its_machine() -> None:
     ],
     ids=["one rank", "one machine", "hosts of a rank each", "each machine anew"],
 )
-def test_ranks_are_numbered_in_their_order(where: str, found: list[int]) -> None:
-    assert positions(*where.split()) == found
+def test_ranks_are_numbered_in_their_order(where: str, numbers: list[int]) -> None:
+    assert positions(*where.split()) == numbers
 
 
 @pytest.mark.parametrize("deal", ["1 1 2 2 3 3 4 4", "1 2 3 4 1 2 3 4"])

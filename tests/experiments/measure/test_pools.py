@@ -36,63 +36,63 @@ def made(launch: Launch) -> Pools:
 
 
 def test_another_kind_closes_the_one_before(launch: Launch) -> None:
-    found = made(launch)
-    first = found.of(REGULAR)
-    assert found.of(REGULAR) is first
-    assert found.described == []
-    assert found.of(HBW).emulated
-    assert [each["kind"] for each in found.described] == ["regular"]
+    pools = made(launch)
+    first = pools.of(REGULAR)
+    assert pools.of(REGULAR) is first
+    assert pools.described == []
+    assert pools.of(HBW).emulated
+    assert [pool["kind"] for pool in pools.described] == ["regular"]
     assert first.communicators["mpi"] == MPI.COMM_NULL
-    found.close()
-    found.close()
-    assert [each["kind"] for each in found.described] == ["regular", "hbw"]
+    pools.close()
+    pools.close()
+    assert [pool["kind"] for pool in pools.described] == ["regular", "hbw"]
 
 
 def test_what_cannot_be_had_is_tried_once(launch: Launch) -> None:
-    found = made(launch)
+    pools = made(launch)
     for _ in range(2):
         with pytest.raises(Unavailable, match="dax_kmem"):
-            found.of(("dax_kmem", "local", "arena"))
-    found.close()
-    assert found.described == []
+            pools.of(("dax_kmem", "local", "arena"))
+    pools.close()
+    assert pools.described == []
 
 
 def test_pages_of_a_strict_kind_that_moved_while_they_were_measured_void_the_launch(
     launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = made(launch)
-    found.of(HBW)
+    pools = made(launch)
+    pools.of(HBW)
     monkeypatch.setattr(hbmcomm, "placement", half_moved)
     with pytest.raises(Misplaced, match=r"after timing, kind hbw: all .* belong on nodes \[0\]"):
-        found.close()
+        pools.close()
 
 
 def test_pages_of_other_kinds_that_moved_are_recorded(
     launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = made(launch)
-    nbytes = sum(found.of(REGULAR).placement.values())
+    pools = made(launch)
+    nbytes = sum(pools.of(REGULAR).placement.values())
     monkeypatch.setattr(hbmcomm, "placement", half_moved)
-    found.close()
-    (shown,) = found.described
+    pools.close()
+    (shown,) = pools.described
     assert shown["placement"] == {"0": nbytes}
     assert shown["placement_after"] == {"0": nbytes // 2, "1": nbytes // 2}
 
 
 def test_groups_of_torch_work_over_the_arena_without_a_cell_of_direct(launch: Launch) -> None:
     cells = tuple(replace(launch.cells[0], transport=name) for name in ("gloo", "torch"))
-    found = made(replace(launch, cells=cells))
-    assert set(found.of(REGULAR).communicators) == {"direct", "mpi"}
-    found.close()
-    assert [each["source"] for each in found.described] == ["arena"]
+    pools = made(replace(launch, cells=cells))
+    assert set(pools.of(REGULAR).communicators) == {"direct", "mpi"}
+    pools.close()
+    assert [pool["source"] for pool in pools.described] == ["arena"]
 
 
 def test_private_arrays_are_no_part_of_a_transports_memory(launch: Launch) -> None:
     direct = tuple(replace(cell, transport="direct") for cell in launch.cells)
-    found = made(replace(launch, cells=direct))
+    pools = made(replace(launch, cells=direct))
     for buffers in ("arena", "private"):
-        found.of(("regular", "local", buffers))
-    found.close()
-    sources = {each["buffers"]: each["source"] for each in found.described}
+        pools.of(("regular", "local", buffers))
+    pools.close()
+    sources = {pool["buffers"]: pool["source"] for pool in pools.described}
     assert sources["arena"] == "arena"
     assert sources["private"] in ("memkind", "mmap")

@@ -82,13 +82,13 @@ def test_turns_begin_with_operations_that_do_not_count_and_all_are_reported(has_
     assert len(done) == sum(shown) == timing.WARMUP
     for _ in range(3):
         timer.turn(50, 2)
-    found = timer.samples()
-    assert (found.group, found.turn, found.seconds.shape) == (2, 50, (175, 1))
-    assert found.warmup == timing.WARMUP + 3 * 5
+    samples = timer.samples()
+    assert (samples.group, samples.turn, samples.seconds.shape) == (2, 50, (175, 1))
+    assert samples.warmup == timing.WARMUP + 3 * 5
     assert len(done) == sum(shown) == timing.WARMUP + 3 * 2 * 55
     assert len(gates) == (175 if has_gate else 0)
     assert sorted(set(done)) == list(range(175))  # every interval has buffers of its own
-    counted = found.seconds[found.warmup :].max(axis=1)
+    counted = samples.seconds[samples.warmup :].max(axis=1)
     assert timer.is_narrow() == timing.is_narrow(counted)
 
 
@@ -119,11 +119,11 @@ def test_those_that_do_not_count_come_first_in_what_is_kept(
     timer = idle()
     timer.turn(4, 1)
     timer.turn(4, 1)
-    found = timer.samples()
-    assert found.seconds[: found.warmup, 0].tolist() == [0] * 10 + [1] * 2 + [3] * 2
-    assert found.seconds[found.warmup :, 0].tolist() == [2] * 4 + [4] * 4
-    assert found.began == (2_000_000_000, 4_000_000_000)
-    assert found.begin[found.warmup :, 0] == pytest.approx([0, 1e-6, 2e-6, 3e-6] * 2)
+    samples = timer.samples()
+    assert samples.seconds[: samples.warmup, 0].tolist() == [0] * 10 + [1] * 2 + [3] * 2
+    assert samples.seconds[samples.warmup :, 0].tolist() == [2] * 4 + [4] * 4
+    assert samples.began == (2_000_000_000, 4_000_000_000)
+    assert samples.begin[samples.warmup :, 0] == pytest.approx([0, 1e-6, 2e-6, 3e-6] * 2)
 
 
 def test_intervals_that_are_not_timed_come_before_each_that_is() -> None:
@@ -139,11 +139,11 @@ def test_intervals_that_are_not_timed_come_before_each_that_is() -> None:
     assert timer.pace > 0
     del done[:], shown[:]
     assert timer.turn(5, 2, between=3) == len(done) == sum(shown) == 2 * (timing.FIRST + 5 * 4)
-    (found,) = timer._timed
-    assert found.seconds.shape == found.begins.shape == (5, 1)
+    (batch,) = timer._timed
+    assert batch.seconds.shape == batch.begins.shape == (5, 1)
     timed = done[2 * timing.FIRST :: 2][3::4]  # the first operation of each timed interval
-    assert all(begin < at for begin, (_, at) in zip(found.begins[:, 0], timed, strict=True))
-    assert all(at < begin for begin, (_, at) in zip(found.begins[1:, 0], timed, strict=False))
+    assert all(begin < at for begin, (_, at) in zip(batch.begins[:, 0], timed, strict=True))
+    assert all(at < begin for begin, (_, at) in zip(batch.begins[1:, 0], timed, strict=False))
     numbers = [iteration for iteration, _ in done[::2]]
     assert numbers == list(range(timing.WARMUP, timing.WARMUP + timing.FIRST + 5 * 4))
 
@@ -152,9 +152,9 @@ def test_an_interval_begins_after_the_one_before_has_ended() -> None:
     timer = idle()
     timer.turn(50, 3)
     before = timing.CLOCK()
-    (found,) = timer._timed
-    assert (found.begins[1:] >= found.begins[:-1] + 3e9 * found.seconds[:-1] - 1).all()
-    assert found.begins[-1, 0] < before
+    (batch,) = timer._timed
+    assert (batch.begins[1:] >= batch.begins[:-1] + 3e9 * batch.seconds[:-1] - 1).all()
+    assert batch.begins[-1, 0] < before
 
 
 def test_begins_are_kept_to_a_few_nanoseconds_over_a_turn() -> None:

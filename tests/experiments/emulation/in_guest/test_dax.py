@@ -44,7 +44,10 @@ def online(there: Any) -> Any:
 
 @pytest.mark.parametrize(
     "where",
-    [pytest.param(each, marks=pytest.mark.visit(MACHINE, each)) for each in (bare, contained)],
+    [
+        pytest.param(errand, marks=pytest.mark.visit(MACHINE, errand))
+        for errand in (bare, contained)
+    ],
 )
 def test_the_arena_lives_on_the_device(where: object, brought: Any) -> None:
     assert brought.code == 0, brought.output

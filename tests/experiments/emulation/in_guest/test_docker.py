@@ -73,7 +73,7 @@ def test_the_container_sees_the_whole_machine(brought: Any) -> None:
     assert topology["nodes"][0]["distances"]["4"] == 31
     assert topology["hbm"]["nodes"] == [4, 5, 6, 7]
     assert "Knights Landing" in topology["hbm"]["rule"]
-    assert any("hwloc calls it MCDRAM" in each for each in topology["hbm"]["evidence"])
+    assert any("hwloc calls it MCDRAM" in text for text in topology["hbm"]["evidence"])
 
 
 @pytest.mark.visit("knl-snc4-flat", privileged)

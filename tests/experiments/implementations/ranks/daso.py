@@ -20,9 +20,9 @@ def ready(contender: str) -> Ready:
 
 
 def wrong(made: Ready) -> int:
-    found = COMM.allreduce(made.wrong())
+    mismatches = COMM.allreduce(made.wrong())
     made.close()
-    return found
+    return mismatches
 
 
 for name in WORKLOADS[DASO_STEP].contenders:

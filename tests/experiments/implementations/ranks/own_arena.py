@@ -58,6 +58,6 @@ for name in names:
                 assert hbmcomm.source(array) is None
                 assert other.source(mine) is None
 entrants.close()
-for each in pool.communicators.values():
-    each.Free()
+for comm in pool.communicators.values():
+    comm.Free()
 print("ok")

@@ -23,10 +23,10 @@ for name in (*DESIGNS, GATHER_NUMPY, GLOO_LOCAL):
     except ContenderMissing:
         assert name == GLOO_LOCAL and importlib.util.find_spec("torch") is None
 arrays = Arrays.made[OPERATION]
-assert len({id(each) for each in Arrays.made.values()}) == 1
+assert len({id(made) for made in Arrays.made.values()}) == 1
 for name, cell in cells.items():
-    found = COMM.allreduce(cell.wrong())
-    assert found == 0, f"{name}: {found} wrong"
+    mismatches = COMM.allreduce(cell.wrong())
+    assert mismatches == 0, f"{name}: {mismatches} wrong"
 stuck = wrong(COMM, arrays.server.all_gradients, lambda: None, arrays.server.all_weights)
 assert stuck > 0.9 * len(arrays.server.all_weights[::CHECKED]), stuck  # some gradients are small
 for cell in cells.values():

@@ -13,7 +13,7 @@ NONE = np.empty(0, "float32")
 
 for name in (PS_CENTRAL, PS_COLOCATED):
     cell = make(name, COMM, Path())("ps_hosts_mobilenet_v1", NONE, NONE)
-    found = COMM.allreduce(cell.wrong())
-    assert found == 0, f"{name}: {found} wrong"
+    mismatches = COMM.allreduce(cell.wrong())
+    assert mismatches == 0, f"{name}: {mismatches} wrong"
     cell.close()
 print("right")

@@ -56,11 +56,13 @@ nothing = fusion_tensors.summed(
 )
 assert nothing.wrong() >= sum(COUNTS) // 2, "errors are seen"
 folder, *asked = sys.argv[1:]
-every = {each.program: name for name, each in WORKLOADS.items() if each.program in MODULES}
-for each in asked or [
+every = {
+    workload.program: name for name, workload in WORKLOADS.items() if workload.program in MODULES
+}
+for pair in asked or [
     f"{name}/{way}" for name in every.values() for way in WORKLOADS[name].contenders
 ]:
-    operation, contender = each.split("/")
-    found = check(operation, contender, Path(folder))
+    operation, contender = pair.split("/")
+    verdict = check(operation, contender, Path(folder))
     if WORLD.rank == 0:
-        print(operation, contender, found, flush=True)
+        print(operation, contender, verdict, flush=True)

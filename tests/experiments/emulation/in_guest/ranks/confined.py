@@ -43,8 +43,8 @@ def main(folder: Path) -> None:
     }
     ranks = WORLD.gather(mine)
     if ranks:
-        found = {"topology": asdict(hbmcomm.topology()), "ranks": ranks}
-        (folder / "found.json").write_text(json.dumps(found), encoding="utf-8")
+        report = {"topology": asdict(hbmcomm.topology()), "ranks": ranks}
+        (folder / "found.json").write_text(json.dumps(report), encoding="utf-8")
 
 
 rank_process.run(main, Path(sys.argv[1]))

@@ -26,13 +26,13 @@ def counted(comm: Communicator, n: int, often: int) -> None:
     x, y = comm.full(n, 0, "float32"), comm.zeros((RANKS, n), "float32")
     for root in (0, RANKS - 1):
         x[:] = RANK
-        found = crossings.counted(comm, lambda root=root: comm.Bcast(x, root=root))
+        crossed = crossings.counted(comm, lambda root=root: comm.Bcast(x, root=root))
         assert (x == root).all(), root
-        assert found == x.nbytes * often, ("Bcast", n, found)
+        assert crossed == x.nbytes * often, ("Bcast", n, crossed)
     x[:] = RANK
-    found = crossings.counted(comm, lambda: comm.Allgather(x, y))
+    crossed = crossings.counted(comm, lambda: comm.Allgather(x, y))
     assert (y == EVERY[:, None]).all(), "Allgather"
-    assert found == x.nbytes * RANKS * often, ("Allgather", n, found)
+    assert crossed == x.nbytes * RANKS * often, ("Allgather", n, crossed)
 
 
 def right(comm: Communicator, n: int, persistent: bool) -> None:
