@@ -79,13 +79,13 @@ def make_cells(
         every = product(arms, operations, transports, kinds, localities, sizes)
         for arm, *inside in every:
             names = ("operation", "transport", "kind", "locality", "bytes")
-            found = named(arm)
+            parsed = named(arm)
             cell = dict(zip(names, inside, strict=True)) | {
                 "block": number,
                 "arm": arm,
-                "environment": str(found.environment),
-                "profile": found.profile,
-                "layout": found.layout,
+                "environment": str(parsed.environment),
+                "profile": parsed.profile,
+                "layout": parsed.layout,
                 "mpi": mpi,
                 "ranks": count,
                 "binding": binding,

@@ -74,8 +74,8 @@ def start(
     if hosts is None:
         argv, variables = mpiexec(mpi, prefix, ranks, _cores(), words)
     else:
-        found = hosts.mpi(mpi, prefix, ranks, _cores(), words)
-        argv, variables = list(found.argv), dict(found.environment)
+        process = hosts.mpi(mpi, prefix, ranks, _cores(), words)
+        argv, variables = list(process.argv), dict(process.environment)
     if survivors:
         _let_survive(argv, mpi, prefix)
     return ended(Process(tuple(argv), variables | dict(env or {})), folder, timeout, code)
@@ -109,11 +109,11 @@ def ended(command: Process, folder: Path, timeout: float, code: int | None) -> R
         if time.monotonic() > deadline:
             pytest.fail(f"ranks still ran after {timeout:.0f} s:\n{log.read_text()}")
 
-    found = execute(command, log, None, tick)
+    exit_code = execute(command, log, None, tick)
     output = log.read_text(errors="replace")
     if code is not None:
-        assert found == code, f"{command.argv} ended with {found}:\n{output}"
-    return Ranks(found, output)
+        assert exit_code == code, f"{command.argv} ended with {exit_code}:\n{output}"
+    return Ranks(exit_code, output)
 
 
 @pytest.fixture

@@ -76,12 +76,12 @@ def made(values: Mapping[str, Any]) -> Result:
     """A result with these fields of its JSON; what they lack is as in LAUNCH, or of no matter."""
     ranks = [
         {"rank": number, "cpu": number}
-        | each
-        | {"pools": [{**_POOL, **pool} for pool in each.get("pools", ())]}
-        for number, each in enumerate(values.get("ranks", ()))
+        | rank
+        | {"pools": [{**_POOL, **pool} for pool in rank.get("pools", ())]}
+        for number, rank in enumerate(values.get("ranks", ()))
     ]
     launch = LAUNCH.to_dict() | values.get("launch", {})
-    cells = [_CELL | each for each in values.get("cells", ())]
+    cells = [_CELL | cell for cell in values.get("cells", ())]
     given = {"environment": {}, **values, "launch": launch, "cells": cells, "ranks": ranks}
     return Result.of(given)
 
@@ -117,9 +117,9 @@ def make_launch(
     """
     nodes, moved = MACHINES[machine], placed or {}
     measured = list(product(kinds[:-1] if skipped else kinds, localities))
-    missing = [vars(Cell("bcast", "direct", kinds[-1], each, 1024)) for each in localities]
-    found = named(arm)
-    where = (found.environment, found.profile, found.layout)
+    missing = [vars(Cell("bcast", "direct", kinds[-1], locality, 1024)) for locality in localities]
+    parsed = named(arm)
+    where = (parsed.environment, parsed.profile, parsed.layout)
     levels = (*where, "harness", "openmpi", ranks, binding)
     asked = spec.load("placement").measurement
     return {
@@ -134,8 +134,8 @@ def make_launch(
                 "rank": rank,
                 "cpu": cpu,
                 "pools": [
-                    _pool(*each, _asked_nodes(nodes, home, *each), moved.get((*each, rank)))
-                    for each in measured
+                    _pool(*pair, _asked_nodes(nodes, home, *pair), moved.get((*pair, rank)))
+                    for pair in measured
                 ],
             }
             for rank, (cpu, home) in enumerate(islice(_cpus(nodes, binding), ranks))
@@ -145,8 +145,8 @@ def make_launch(
 
 
 def _hbm(nodes: Sequence[Node]) -> dict[str, Any]:
-    found = [node["id"] for node in nodes if node["is_hbm"]]
-    return {"nodes": found, "rule": "HMAT read bandwidth", "evidence": [], "emulated": False}
+    ids = [node["id"] for node in nodes if node["is_hbm"]]
+    return {"nodes": ids, "rule": "HMAT read bandwidth", "evidence": [], "emulated": False}
 
 
 def _cpus(nodes: Sequence[Node], binding: str) -> Iterator[tuple[int, Node]]:
@@ -168,7 +168,7 @@ def _pool(
     kind: str, locality: str, asked: Sequence[int], placed: Mapping[int, int] | None
 ) -> dict[str, Any]:
     """A rank's pool; evenly on the nodes that were asked for, unless `placed` has its bytes."""
-    found = placed or dict.fromkeys(asked, 2 * MIB // len(asked))
+    placement = placed or dict.fromkeys(asked, 2 * MIB // len(asked))
     return {
         "kind": kind,
         "locality": locality,
@@ -177,5 +177,5 @@ def _pool(
         "source": "arena",
         "bytes": 2 * MIB,
         "placement_method": "move_pages",
-        "placement": {str(node): size for node, size in found.items()},
+        "placement": {str(node): size for node, size in placement.items()},
     }

@@ -17,8 +17,8 @@ TITLE = "skipped, and not on the list tests/skips.toml"
 def is_listed(path: str, reason: str) -> bool:
     """Whether the list knows that tests of a file may be skipped with this reason."""
     return any(
-        path.startswith(tuple(each["where"])) and re.fullmatch(each["reason"], reason)
-        for each in LISTED
+        path.startswith(tuple(listed["where"])) and re.fullmatch(listed["reason"], reason)
+        for listed in LISTED
     )
 
 

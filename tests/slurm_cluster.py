@@ -88,13 +88,13 @@ class Cluster:
 
     def signal(self, host: str, word: str, number: int) -> int:
         """Send a signal to the processes of a host with a word in their command; how many."""
-        found = 0
+        count = 0
         for pid in self.hosts.processes(host):
             with contextlib.suppress(OSError):
                 if word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
                     os.kill(pid, number)
-                    found += 1
-        return found
+                    count += 1
+        return count
 
     def write_site(self, more: str = "") -> None:
         """A site for hosts that share this machine's CPUs: ranks yield."""
@@ -130,7 +130,7 @@ def running(folder: Path) -> Iterator[Cluster]:
         _write(folder, hosts)
         cluster = Cluster(hosts, folder)
         munge = ("munged", "--foreground", "--force", f"--key-file={folder}/munge.key")
-        files = ((each, f"{folder}/munge.{each}") for each in ("socket", "pid-file", "log-file"))
+        files = ((name, f"{folder}/munge.{name}") for name in ("socket", "pid-file", "log-file"))
         _start(cluster, "ctl", *munge, *(f"--{name}={path}" for name, path in files))
         _start(cluster, "ctl", "slurmctld", "-D", "-c")
         for name in hosts.names:

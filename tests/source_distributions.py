@@ -65,9 +65,9 @@ def _pinned(package: str) -> str:
     if "==" in package:
         return package
     pins = (ROOT / "constraints.txt").read_text(encoding="ascii")
-    found = re.search(rf"^{re.escape(package)}==\S+$", pins, re.MULTILINE)
-    assert found, f"constraints.txt has no pin of {package}; add a line"
-    return found[0]
+    pin = re.search(rf"^{re.escape(package)}==\S+$", pins, re.MULTILINE)
+    assert pin, f"constraints.txt has no pin of {package}; add a line"
+    return pin[0]
 
 
 def _pip(words: Sequence[str], *packages: str) -> None:

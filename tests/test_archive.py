@@ -94,7 +94,7 @@ def test_no_byte_of_an_archive_names_the_machine_that_measured(
     named = {name for every in made.values() for name in every} - local_names.GENERIC
     assert {str(ROOT), USER, str(measured), str(measured.parent / "home-of-a-person")} <= named
     with tarfile.open(archive) as tar:
-        files = {each.name: tar.extractfile(each) for each in tar}
+        files = {member.name: tar.extractfile(member) for member in tar}
         contents = {name: file.read() for name, file in files.items() if file}
     assert {Path(name).suffix for name in contents} >= {".npz", ".json", ".log", ".html", ".svg"}
     names = b"|".join(re.escape(name.encode()) for name in sorted(named))

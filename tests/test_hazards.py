@@ -49,8 +49,8 @@ def name_of(node: ast.expr) -> str:
 
 def literal(call: ast.Call, keyword: str) -> object:
     """The value that a call gives to an argument; None where it gives none, or computes it."""
-    found = [each.value for each in call.keywords if each.arg == keyword]
-    return found[0].value if found and isinstance(found[0], ast.Constant) else None
+    values = [word.value for word in call.keywords if word.arg == keyword]
+    return values[0].value if values and isinstance(values[0], ast.Constant) else None
 
 
 def is_any(node: ast.expr) -> bool:
@@ -62,7 +62,7 @@ def is_any(node: ast.expr) -> bool:
 
 
 def of_call(node: ast.Call) -> Iterator[str]:
-    name, given = name_of(node.func), {each.arg for each in node.keywords}
+    name, given = name_of(node.func), {word.arg for word in node.keywords}
     unpickles = "allow_pickle" in given and literal(node, "allow_pickle") is not False
     trusts = name in LOADERS and literal(node, "weights_only") is not True
     if name in CALLS or name.endswith(".read_pickle") or unpickles or trusts:
@@ -83,10 +83,10 @@ def hazards(source: str) -> Iterator[str]:
     """What a source has that can run bytes which it reads, or that lets strangers in."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from MODULES & {each.name for each in node.names}
+            yield from MODULES & {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
-            yield from MODULES & {module, *(f"{module}.{each.name}" for each in node.names)}
+            yield from MODULES & {module, *(f"{module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Constant | ast.JoinedStr) and is_any(node):
             yield "all addresses"
         elif isinstance(node, ast.Call):
@@ -101,8 +101,8 @@ def sources(*folders: str) -> Iterator[tuple[str, str]]:
 
 def test_there_is_no_hazard_but_for_a_reason() -> None:
     texts = dict(sources(*SOURCES))
-    found = {(name, hazard) for name, text in texts.items() for hazard in hazards(text)}
-    assert len(texts) > 100 and found == set(REASONS)
+    occurrences = {(name, hazard) for name, text in texts.items() for hazard in hazards(text)}
+    assert len(texts) > 100 and occurrences == set(REASONS)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_what_is_none_is_not(source: str) -> None:
 
 def of_table(call: ast.Call) -> bool:
     """Whether a print() has nothing but a table or JSON, which escapes what it holds."""
-    inner = [each for each in ast.walk(call) if isinstance(each, ast.Call) and each is not call]
-    names = {each.func.attr for each in inner if isinstance(each.func, ast.Attribute)}
+    inner = [node for node in ast.walk(call) if isinstance(node, ast.Call) and node is not call]
+    names = {node.func.attr for node in inner if isinstance(node.func, ast.Attribute)}
     return bool(names) and names <= {*TABLES, *JSON}
 
 

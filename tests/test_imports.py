@@ -49,10 +49,10 @@ def name(path: Path) -> str:
 
 @cache
 def modules() -> dict[str, Path]:
-    found = list(ROOT.glob("*.py"))
+    paths = list(ROOT.glob("*.py"))
     for storey in STOREYS[:-2]:
-        found += (ROOT / storey).rglob("*.py")
-    return {name(path): path for path in found}
+        paths += (ROOT / storey).rglob("*.py")
+    return {name(path): path for path in paths}
 
 
 @cache
@@ -62,15 +62,15 @@ def imports() -> dict[str, set[str]]:
 
 
 def _imported(path: Path) -> set[str]:
-    found: set[str] = set()
+    imported: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.module and not node.level, f"{path}:{node.lineno}: a relative import"
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= whole & modules().keys() or {node.module}
-    return found & modules().keys()
+            imported |= whole & modules().keys() or {node.module}
+    return imported & modules().keys()
 
 
 def storey(module: str) -> str:
@@ -131,8 +131,8 @@ def test_clients_in_the_library_use_its_public_names_alone() -> None:
     trees = [ast.parse(modules()[module].read_text(encoding="utf-8")) for module in clients]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
-    read = {each.attr for each in attributes if re.match("_[a-z]|hbm_|HBM_", each.attr)}
-    own = {each.attr for each in attributes if isinstance(each.ctx, ast.Store)}
+    read = {node.attr for node in attributes if re.match("_[a-z]|hbm_|HBM_", node.attr)}
+    own = {node.attr for node in attributes if isinstance(node.ctx, ast.Store)}
     own |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
     assert read - own == {"_asdict", "_fields", "_replace"}, "private names of another part"
 
@@ -170,14 +170,14 @@ def test_ranks_import_no_package_of_the_driver() -> None:
     reached, waiting = set[str](), set(RANK_PROGRAMS)
     while waiting:
         reached |= waiting
-        waiting = set().union(*(imports()[each] for each in waiting)) - reached
+        waiting = set().union(*(imports()[module] for module in waiting)) - reached
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
     driver = {re.split(r"[>=\[]", package)[0] for package in groups["driver"]}
     assert {"pydantic", "pandas"} <= driver and len(reached) > 40
-    found = {
+    violations = {
         (module, package) for module in reached for package in _packages(modules()[module]) & driver
     }
-    assert found == set()
+    assert violations == set()
 
 
 def _packages(path: Path) -> set[str]:
@@ -185,7 +185,7 @@ def _packages(path: Path) -> set[str]:
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     whole = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     parts = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
-    return {each.partition(".")[0] for each in whole + parts}
+    return {module.partition(".")[0] for module in whole + parts}
 
 
 def test_what_shows_a_stored_campaign_starts_no_program() -> None:
@@ -198,9 +198,9 @@ def test_what_shows_a_stored_campaign_starts_no_program() -> None:
         if module != "plots.site"
     ]
     assert len(readers) > 70
-    found = {module for module in readers if _packages(modules()[module]) & starting}
+    importers = {module for module in readers if _packages(modules()[module]) & starting}
     starters = {"experiments.processes.executables"}
-    assert found | {module for module in readers if imports()[module] & starters} == set()
+    assert importers | {module for module in readers if imports()[module] & starters} == set()
 
 
 def test_a_circle_is_seen() -> None:

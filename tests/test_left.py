@@ -20,8 +20,8 @@ def path(name: str) -> Path:
 @pytest.fixture(autouse=True)
 def _removed() -> Iterator[None]:
     yield
-    for each in Path("/dev/shm").glob(PATTERN):
-        each.unlink()
+    for file in Path("/dev/shm").glob(PATTERN):
+        file.unlink()
 
 
 def test_what_a_process_of_the_block_leaves_fails_it_until_it_is_gone() -> None:

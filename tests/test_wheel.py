@@ -39,7 +39,7 @@ def made() -> Wheelhouse:
 @pytest.fixture(scope="module")
 def wheel(made: Wheelhouse) -> zipfile.ZipFile:
     """The project's wheel, opened."""
-    (path,) = (each for each in made.wheels if each.name.startswith("hbmcomm-"))
+    (path,) = (path for path in made.wheels if path.name.startswith("hbmcomm-"))
     assert path.name.split("-", 2)[2] == f"cp311-abi3-linux_{platform.machine()}.whl"
     return zipfile.ZipFile(path)
 

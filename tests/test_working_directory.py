@@ -39,9 +39,9 @@ def starts(source: str) -> Iterator[str]:
 
 def test_modules_are_started_with_p() -> None:
     paths = [path for storey in SOURCES for path in (ROOT / storey).rglob("*.py")]
-    found = {str(path.relative_to(ROOT)): [*starts(path.read_text("utf-8"))] for path in paths}
+    by_file = {str(path.relative_to(ROOT)): [*starts(path.read_text("utf-8"))] for path in paths}
     probe = "experiments/provision/site_python.py"  # whose Python is any: it has PYTHONSAFEPATH
-    assert {name for name, words in found.items() if words} == {*REASONS, probe}
+    assert {name for name, words in by_file.items() if words} == {*REASONS, probe}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_words_without_it_are_found(source: str, number: int) -> None:
 def test_inv_starts_python_with_p() -> None:
     starts = re.findall(r'"\$(?:python|base|1)" (.*?-[cm] \S+)', (ROOT / "inv").read_text())
     assert len(starts) > 5
-    wrong = [each for each in starts if not each.startswith("-P ")]
+    wrong = [start for start in starts if not start.startswith("-P ")]
     assert wrong == ["-m pip", "-c 'import"]  # within the checkout; sys, which is built in
 
 

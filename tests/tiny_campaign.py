@@ -19,6 +19,6 @@ def tiny(**changes: dict[str, Any]) -> str:
     tables = {"factors": FACTORS, "launches": LAUNCHES, "measurement": MEASUREMENT}
     for table, entries in tables.items():
         text += f"[{table}]\n"
-        for key, each in (entries | changes.get(table, {})).items():
-            text += f"{key} = {json.dumps(each)}\n"
+        for key, value in (entries | changes.get(table, {})).items():
+            text += f"{key} = {json.dumps(value)}\n"
     return text

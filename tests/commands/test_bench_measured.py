@@ -91,8 +91,10 @@ def test_every_sample_and_the_machine_are_stored(measured: tuple[Path, str]) -> 
     for (_, operation, _, form), contenders in cells.items():
         others = {"pickle"} if (operation, form) == ("allreduce", "plain") else set()
         assert contenders == {"direct", "direct-again", "mpi"} | others
-    turns = bench.cells.groupby(["block", "contest"])["turns"].agg(lambda each: set(map(len, each)))
-    assert all(len(each) == 1 and min(each) >= FEWEST_ROUNDS for each in turns), (
+    turns = bench.cells.groupby(["block", "contest"])["turns"].agg(
+        lambda series: set(map(len, series))
+    )
+    assert all(len(counts) == 1 and min(counts) >= FEWEST_ROUNDS for counts in turns), (
         "in turns with each other"
     )
     launch, samples = store.read_launch(folder, "0000-openmpi")
@@ -104,11 +106,11 @@ def test_every_sample_and_the_machine_are_stored(measured: tuple[Path, str]) -> 
 
 
 def test_the_table_is_there_for_programs_too(measured: tuple[Path, str]) -> None:
-    found = json.loads((measured[0] / "table.json").read_text())
-    assert len(found["launches"]) == len(command.read(measured[0]).cells)
-    assert {row["peer"] for row in found["peers"]} == {"openmpi", "pickle"}
-    assert all(row["low"] is None for row in found["peers"]), "two blocks have no interval"
-    assert found["noise"] is None, "fewer cells than a noise floor is taken from"
+    table = json.loads((measured[0] / "table.json").read_text())
+    assert len(table["launches"]) == len(command.read(measured[0]).cells)
+    assert {row["peer"] for row in table["peers"]} == {"openmpi", "pickle"}
+    assert all(row["low"] is None for row in table["peers"]), "two blocks have no interval"
+    assert table["noise"] is None, "fewer cells than a noise floor is taken from"
 
 
 def test_a_stored_bench_is_printed_again_and_a_campaign_is_not(
@@ -142,8 +144,8 @@ def test_ordinary_arrays_more_ranks_than_cores_and_json(tmp_path: Path) -> None:
     process = start(tmp_path / "out", "--peers", "mpich", *words, ranks=3)
     printed, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
-    found = json.loads(printed)
-    assert {row["ranks"] for row in found["direct"]} == {3}
+    table = json.loads(printed)
+    assert {row["ranks"] for row in table["direct"]} == {3}
     launch = store.read_result(tmp_path / "out", "0000-mpich")
     assert {pool.source for rank in launch.ranks for pool in rank.pools} == {"numpy"}
     assert launch.launch.measurement.cadence == "streaming"
@@ -171,16 +173,16 @@ def test_another_build_is_measured_in_the_same_ranks(tmp_path: Path) -> None:
     process = start(out, "--peers", "openmpi", "--blocks", "2", "--against", str(tree), *forms)
     printed, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
-    found = {
+    ratios = {
         (row["operation"], row["form"]): row["ratio"]
         for row in json.loads((out / "table.json").read_text())["peers"]
         if row["peer"] == "other-build"
     }
-    assert found.pop(("allreduce", "plain")) > 50
-    assert set(found) == {
+    assert ratios.pop(("allreduce", "plain")) > 50
+    assert set(ratios) == {
         *(("allreduce", "nonblocking"), ("barrier", "plain"), ("barrier", "nonblocking")),
     }
-    assert all(0.3 < ratio < 3 for ratio in found.values())
+    assert all(0.3 < ratio < 3 for ratio in ratios.values())
     assert "Other build: direct old, over direct in all launches: median" in " ".join(
         printed.split()
     )

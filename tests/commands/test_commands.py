@@ -65,7 +65,8 @@ def process(*words: str, **environment: str) -> subprocess.CompletedProcess[str]
 def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Invoke]:
     """invoke(*words): a command in this process, in the checkout."""
     handlers = {
-        each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        signum: signal.getsignal(signum)
+        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     monkeypatch.chdir(ROOT)
 
@@ -79,25 +80,25 @@ def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         return Ended(code, *capsys.readouterr())
 
     yield run
-    for each, handler in handlers.items():
-        signal.signal(each, handler)
+    for signum, handler in handlers.items():
+        signal.signal(signum, handler)
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_help_teaches_with_an_example(invoke: Invoke, task: str) -> None:
-    found = invoke(task, "--help")
-    assert found.returncode == 0
-    assert "Example" in found.stdout
-    assert f"./inv {task}" in found.stdout
+    ended = invoke(task, "--help")
+    assert ended.returncode == 0
+    assert "Example" in ended.stdout
+    assert f"./inv {task}" in ended.stdout
 
 
 @pytest.mark.parametrize(
     "words", ["--help compare", "compare -h", "compare one --help", "compare one two --json --help"]
 )
 def test_help_on_positional_arguments_may_stand_anywhere(invoke: Invoke, words: str) -> None:
-    found = invoke(*words.split())
-    assert found.returncode == 0
-    assert "./inv compare" in found.stdout
+    ended = invoke(*words.split())
+    assert ended.returncode == 0
+    assert "./inv compare" in ended.stdout
 
 
 def test_the_list_shows_every_task_with_its_purpose() -> None:
@@ -191,11 +192,11 @@ def test_the_list_shows_every_task_with_its_purpose() -> None:
 def test_a_mistake_is_answered_with_one_message_and_no_traceback(
     invoke: Invoke, words: list[str], message: str
 ) -> None:
-    found = invoke(*words)
-    assert found.returncode == 1
-    assert message in found.stderr
-    assert "Traceback" not in found.stderr
-    assert found.stdout == ""
+    ended = invoke(*words)
+    assert ended.returncode == 1
+    assert message in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
 
 
 @pytest.mark.parametrize(
@@ -218,21 +219,21 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(
 ) -> None:
     (tmp_path / "campaign.json").write_text("{}")
     flag = words.split()[-2]
-    found = invoke(*words.format(taken=tmp_path).split())
-    assert found.returncode == 1
-    assert found.stderr == (
+    ended = invoke(*words.format(taken=tmp_path).split())
+    assert ended.returncode == 1
+    assert ended.stderr == (
         f"{words.split()[0]}: cannot write into /proc/nowhere (No such file or directory); "
         f"name another folder with {flag}\n"
     )
-    assert found.stdout == ""
+    assert ended.stdout == ""
 
 
 def test_a_mistake_ends_a_process_with_one_message() -> None:
-    found = process("run", "--ranks", "0")
-    assert (found.returncode, found.stdout) == (1, "")
-    assert found.stderr.startswith("run: ")
-    assert "whole numbers from 1 up" in found.stderr
-    assert "Traceback" not in found.stderr
+    ended = process("run", "--ranks", "0")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("run: ")
+    assert "whole numbers from 1 up" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 @pytest.mark.parametrize("key", ["kinds", "operations", "dtype"])
@@ -242,10 +243,10 @@ def test_a_typo_in_an_experiments_file_names_file_and_key(
     path = tmp_path / "mine.toml"
     value = '"flot32"' if key == "dtype" else '["hwb"]'
     path.write_text(f'title = "t"\nquestion = "q"\n[factors]\n{key} = {value}\n')
-    found = invoke("run", "--experiment", str(path))
-    assert found.returncode == 1
-    assert "mine.toml, [factors]: " in found.stderr and f"unknown {key}" in found.stderr
-    assert "Traceback" not in found.stderr
+    ended = invoke("run", "--experiment", str(path))
+    assert ended.returncode == 1
+    assert "mine.toml, [factors]: " in ended.stderr and f"unknown {key}" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -260,24 +261,24 @@ def test_a_typo_in_an_experiments_file_names_file_and_key(
 def test_words_that_invoke_cannot_parse_end_in_what_to_do_next(
     invoke: Invoke, words: list[str], advice: str
 ) -> None:
-    found = invoke(*words)
-    assert (found.returncode, found.stdout) == (1, "")
-    assert found.stderr.endswith(advice)
+    ended = invoke(*words)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.endswith(advice)
 
 
 def test_an_engine_that_cannot_be_reached_is_named_and_nothing_is_begun(tmp_path: Path) -> None:
-    found = process(
+    ended = process(
         *("run", "--env", "docker", "--out", str(tmp_path / "out")),
         DOCKER_HOST=f"unix://{tmp_path}/none.sock",
     )
-    assert found.returncode == 1
-    assert "no container engine answers at DOCKER_HOST" in found.stderr
+    assert ended.returncode == 1
+    assert "no container engine answers at DOCKER_HOST" in ended.stderr
     assert not (tmp_path / "out").exists()
 
 
 def test_a_dry_run_prints_every_command_and_starts_nothing(invoke: Invoke, tmp_path: Path) -> None:
-    found = invoke("run", "--dry-run", "--blocks", "2", "--out", str(tmp_path / "out"))
-    lines = found.stdout.splitlines()
+    ended = invoke("run", "--dry-run", "--blocks", "2", "--out", str(tmp_path / "out"))
+    lines = ended.stdout.splitlines()
     assert len(lines) == 6
     assert sum(line.startswith("docker run") for line in lines) == 2
     assert sum(line.startswith("unshare") for line in lines) == 1
@@ -287,20 +288,20 @@ def test_a_dry_run_prints_every_command_and_starts_nothing(invoke: Invoke, tmp_p
 
 
 def test_run_lists_all_experiments(invoke: Invoke) -> None:
-    found = invoke("run", "--list")
-    assert found.returncode == 0
-    lines = found.stdout.splitlines()
+    ended = invoke("run", "--list")
+    assert ended.returncode == 0
+    lines = ended.stdout.splitlines()
     assert all(f"{name}: {spec.load(name).question}" in lines for name in spec.names())
-    assert "    host; 2, 4, 8, 16 ranks; 612 cells, 80 launches, up to " in found.stdout
+    assert "    host; 2, 4, 8, 16 ranks; 612 cells, 80 launches, up to " in ended.stdout
 
 
 def test_a_dry_run_says_what_is_missing(tmp_path: Path) -> None:
     words = ("run", "--dry-run", "--env", "host,charliecloud,podman,docker")
-    found = process(*words, DOCKER_HOST=f"unix://{tmp_path}/none.sock", PATH=str(tmp_path))
-    assert found.returncode == 0
-    assert "docker cannot run here: no container engine answers at DOCKER_HOST" in found.stderr
+    ended = process(*words, DOCKER_HOST=f"unix://{tmp_path}/none.sock", PATH=str(tmp_path))
+    assert ended.returncode == 0
+    assert "docker cannot run here: no container engine answers at DOCKER_HOST" in ended.stderr
     for name in ("charliecloud", "podman"):
-        assert f"\n{name} cannot run here: " in found.stderr
+        assert f"\n{name} cannot run here: " in ended.stderr
 
 
 def test_the_users_word_on_where_hbm_is_reaches_every_arm(tmp_path: Path) -> None:
@@ -311,15 +312,15 @@ def test_the_users_word_on_where_hbm_is_reaches_every_arm(tmp_path: Path) -> Non
 
 def test_a_campaign_is_not_measured_over_another(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "campaign.json").write_text("{}")
-    found = invoke("run", "--env", "host", "--out", str(tmp_path))
-    assert found.returncode == 1
-    assert "already holds a campaign; pass --resume" in found.stderr
+    ended = invoke("run", "--env", "host", "--out", str(tmp_path))
+    assert ended.returncode == 1
+    assert "already holds a campaign; pass --resume" in ended.stderr
     assert (tmp_path / "campaign.json").read_text() == "{}"
 
 
 def test_doctor_names_a_command_for_each_lack(invoke: Invoke) -> None:
-    found = json.loads(invoke("doctor", "--json").stdout)
+    findings = json.loads(invoke("doctor", "--json").stdout)
     assert {"MPI", "memkind", "HBM", "container engine", "/dev/shm"} <= {
-        finding["name"] for finding in found
+        finding["name"] for finding in findings
     }
-    assert all(finding["remedy"] for finding in found if finding["lack"])
+    assert all(finding["remedy"] for finding in findings if finding["lack"])

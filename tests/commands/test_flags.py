@@ -7,7 +7,7 @@ from experiments.model.errors import ExperimentsError
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "arguments"),
     [
         ("report", []),
         ("report --out x", []),
@@ -20,21 +20,21 @@ from experiments.model.errors import ExperimentsError
     ],
 )
 def test_the_first_word_of_a_task_is_its_campaign_where_it_is_a_path(
-    words: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+    words: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["invoke", *words.split()])
-    assert leading_path("report", "results") == found
+    assert leading_path("report", "results") == arguments
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "arguments"),
     [("", []), ("up", ["action"]), ("up 4 --rate x", ["action", "count"]), ("--rate x", [])],
 )
 def test_words_right_behind_a_task_are_its_arguments(
-    words: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+    words: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["invoke", "hosts", *words.split()])
-    assert leading("hosts", "action", "count") == found
+    assert leading("hosts", "action", "count") == arguments
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, "²", "-1", "1.5"])

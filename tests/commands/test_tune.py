@@ -35,14 +35,14 @@ QUICK = Timing(time_cap=0.002, min_iterations=5, max_iterations=20)
 TINY = replace(spec.load("tune"), measurement=QUICK)
 
 
-def few(found: Sequence[hbmcomm.Threshold], place: Place) -> tuple[Trial, ...]:
+def few(in_force: Sequence[hbmcomm.Threshold], place: Place) -> tuple[Trial, ...]:
     """One small cell of each trial that ordinary plans have."""
     planned = []
-    for each in trials(found, place):
-        shortest = sorted(each.cells, key=lambda cell: cell.bytes)[:1]
+    for trial in trials(in_force, place):
+        shortest = sorted(trial.cells, key=lambda cell: cell.bytes)[:1]
         long = any(cell.bytes >= 2**20 for cell in shortest)
-        why = "too long" if long else each.why
-        planned.append(replace(each, cells=() if long else tuple(shortest), why=why))
+        why = "too long" if long else trial.why
+        planned.append(replace(trial, cells=() if long else tuple(shortest), why=why))
     return tuple(planned)
 
 
@@ -69,22 +69,25 @@ def tuned(made_once: MadeOnce) -> Path:
 @pytest.mark.ranks
 @pytest.mark.rare
 def test_every_threshold_is_in_the_proposal_with_a_value_or_a_reason(tuned: Path) -> None:
-    found = json.loads((tuned / command.PROPOSAL).read_text())
-    rows = {row["variable"]: row for row in found["thresholds"]}
-    assert list(rows) == [each.variable for each in hbmcomm.tuning(2)]
+    proposal = json.loads((tuned / command.PROPOSAL).read_text())
+    rows = {row["variable"]: row for row in proposal["thresholds"]}
+    assert list(rows) == [threshold.variable for threshold in hbmcomm.tuning(2)]
     for row in rows.values():
         assert (row["gain"] is not None) == (row["proposed"] != row["now"]) == (row["why"] == "")
     assert rows["HBMCOMM_STREAM_BYTES"]["why"] == "too long"
-    assert found["exports"] == [
+    assert proposal["exports"] == [
         f"export {name}={row['proposed']}"
         for name, row in rows.items()
         if row["proposed"] != row["now"]
     ]
-    assert {len(each["ratios"]) for each in found["compared"]} == {6}
-    assert all(each["low"] <= each["ratio"] <= each["high"] for each in found["compared"])
-    assert found["noise"] >= 0
+    assert {len(comparison["ratios"]) for comparison in proposal["compared"]} == {6}
+    assert all(
+        comparison["low"] <= comparison["ratio"] <= comparison["high"]
+        for comparison in proposal["compared"]
+    )
+    assert proposal["noise"] >= 0
     cells = results.read_result(tuned, "0000-host").cells
-    eager = sorted(each.transport for each in cells if "EAGER" in each.transport)
+    eager = sorted(cell.transport for cell in cells if "EAGER" in cell.transport)
     assert eager == [f"direct HBMCOMM_EAGER_BYTES={value}" for value in (0, 32768)]
 
 
@@ -93,7 +96,7 @@ def test_every_threshold_is_in_the_proposal_with_a_value_or_a_reason(tuned: Path
 def test_the_table_names_all_thresholds(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command.show(command.read(tuned), as_json=False)
     printed = capsys.readouterr().out
-    assert all(each.variable in printed for each in hbmcomm.tuning(2))
+    assert all(threshold.variable in printed for threshold in hbmcomm.tuning(2))
     assert "times are not measured" in printed
     assert "export HBMCOMM_" in printed or "nothing to change" in printed
     command.show(command.read(tuned), as_json=True)
@@ -147,9 +150,9 @@ def test_a_folder_is_read_to_export_lines_and_notes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     described(tmp_path, FETCH, 2.0, cma="works")
-    found = command.read(tmp_path)
-    assert thresholds.tuned(found).exports == ["export HBMCOMM_FETCH_BYTES=65536"]
-    command.show(found, as_json=False)
+    campaign = command.read(tmp_path)
+    assert thresholds.tuned(campaign).exports == ["export HBMCOMM_FETCH_BYTES=65536"]
+    command.show(campaign, as_json=False)
     printed = capsys.readouterr().out
     assert "2.00× as fast (2.00 to 2.00) in Gather of 64 KiB" in printed
     assert "export HBMCOMM_FETCH_BYTES=65536\n" in printed
@@ -224,7 +227,7 @@ def test_a_launch_has_the_cells_of_all_trials_each_once() -> None:
     planned = trials(hbmcomm.tuning(2), Place(2, 1, 1))
     cells = schedule(asked(*planned, blocks=1), 3)[0].launches[0].cells
     assert len(set(cells)) == len(cells)
-    assert {(each.operation, each.bytes, each.transport) for each in cells} == {
+    assert {(cell.operation, cell.bytes, cell.transport) for cell in cells} == {
         (cell.operation, cell.bytes, contender)
         for trial in planned
         for cell in trial.cells

@@ -53,7 +53,7 @@ def names_a_folder(archive: Path) -> bool:
     for name, content in contents(archive):
         if name in HEADERS:
             command = json.loads(content)["command"]
-            roots = [each for flag, each in itertools.pairwise(command) if flag == "--search-root"]
+            roots = [root for flag, root in itertools.pairwise(command) if flag == "--search-root"]
             replacing = Replacing({"CHECKOUT": [STAND_IN, *roots]})
         kept = content.replace(STAND_IN.encode(), b"CHECKOUT")
         if not name.endswith(".npz") and replacing.content(name, content) != kept:

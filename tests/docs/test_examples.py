@@ -41,14 +41,16 @@ _BLOCK = re.compile(
 def test_every_variable_of_the_project_that_a_page_names_exists() -> None:
     variable = re.compile(r"HBMCOMM_[A-Z][A-Z_]*[A-Z]")
     folders = ("hbmcomm", "experiments", "commands", "plots", "tests", "docker")
-    sources = [path for each in folders for path in (ROOT / each).rglob("*.*") if path.is_file()]
+    sources = [
+        path for folder in folders for path in (ROOT / folder).rglob("*.*") if path.is_file()
+    ]
     known = {entry.variable for entry in TABLE}
     for path in sources:
         if path.suffix in (".py", ".sh", ".h", ".c", ".cpp"):
             known |= set(variable.findall(path.read_text(encoding="utf-8")))
     named = {(page.name, name) for page in PAGES for name in variable.findall(page.read_text())}
     assert len(named) > 10
-    assert {each for each in named if each[1] not in known} == set()
+    assert {mention for mention in named if mention[1] not in known} == set()
 
 
 def test_every_test_that_a_page_names_exists() -> None:
@@ -56,7 +58,7 @@ def test_every_test_that_a_page_names_exists() -> None:
     test = re.compile(r"tests/[a-z\d_/]+\.py")
     named = {(page.name, name) for page in PAGES for name in test.findall(page.read_text())}
     assert "SECURITY.md" in {page for page, _ in named}
-    assert [each for each in named if not (ROOT / each[1]).is_file()] == []
+    assert [mention for mention in named if not (ROOT / mention[1]).is_file()] == []
 
 
 def test_the_pages_experiment_is_one_that_a_campaign_takes(tmp_path: Path) -> None:
@@ -103,12 +105,14 @@ def test_every_block_is_a_program_and_names_what_it_needs() -> None:
 @pytest.mark.ranks
 @pytest.mark.parametrize("mpi", [*MPIS[:2], pytest.param(MPIS[2], marks=pytest.mark.rare)])
 def test_every_python_example_runs_on_two_ranks(mpirun: Start, tmp_path: Path, mpi: str) -> None:
-    found: dict[str, list[Block]] = {}
+    by_page: dict[str, list[Block]] = {}
     for block in blocks():
         if block.page != READER and NEEDS.get(block.needs, True):
-            found.setdefault(block.page, []).append(block)
-    assert {"README.md", "docs/library.md"} <= found.keys()
-    listed = [[page, [(each.line, each.text) for each in those]] for page, those in found.items()]
+            by_page.setdefault(block.page, []).append(block)
+    assert {"README.md", "docs/library.md"} <= by_page.keys()
+    listed = [
+        [page, [(block.line, block.text) for block in those]] for page, those in by_page.items()
+    ]
     asked = tmp_path / "blocks.json"
     asked.write_text(json.dumps(listed), encoding="utf-8")
     shown = mpirun(
@@ -116,7 +120,7 @@ def test_every_python_example_runs_on_two_ranks(mpirun: Start, tmp_path: Path, m
         mpi=mpi,
         env={"MEMKIND_HBW_NODES": "0"},  # HBM is emulated where there is none
     ).output
-    wanted = [f"{each.page}:{each.line}" for those in found.values() for each in those]
+    wanted = [f"{block.page}:{block.line}" for those in by_page.values() for block in those]
     for rank in range(2):
         assert Path(f"{asked}.{rank}").read_text(encoding="utf-8").splitlines() == wanted
     assert "2 ranks, transport direct, kind hbw: 0.5" in shown
@@ -132,7 +136,7 @@ def test_every_command_is_one_that_invoke_understands(
     tasks, _ = FilesystemLoader(start=str(ROOT)).load("tasks")
     known = Collection.from_module(tasks).to_contexts()
     if len(words) == 1:  # a task by its name; X is any of them
-        assert words[0] in ("X", *(each.name for each in known)), page
+        assert words[0] in ("X", *(context.name for context in known)), page
         return
     try:
         Parser(contexts=known).parse_argv(words)
@@ -144,4 +148,4 @@ def test_every_command_is_one_that_invoke_understands(
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
     folders = r"(?:hbmcomm|experiments|plots|commands|tests|docs|docker)/"
     named = re.findall(rf"`({folders}[\w./-]+)`", page.read_text(encoding="utf-8"))
-    assert [each for each in named if "NAME" not in each and not (ROOT / each).exists()] == []
+    assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []

@@ -23,10 +23,10 @@ sources, seen = {}, 0
 for cell in launch.plan:
     pool = pools.of(cell.memory)
     sources[cell.buffers] = hbmcomm.source(pool.send)
-    found = change(cell.transport)
-    if found is None:
+    setting = change(cell.transport)
+    if setting is None:
         continue
-    variable, value = found
+    variable, value = setting
     assert entrants.of(cell, pool)[1] is pool
     theirs = entrants._changed[cell.transport, pool.kind]
     expected = dict(pool.communicators["direct"]._state.tuning) | {fields[variable]: int(value)}

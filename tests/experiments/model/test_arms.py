@@ -30,15 +30,15 @@ def test_the_name_of_an_arm_gives_it_back() -> None:
         **usual,  # type: ignore[arg-type]
     )
     podman = replace(here, environments=(PODMAN,), profiles=PROFILES, external=(), aa_pair=False)
-    found = arms(here, "impi") + [arm for arm in arms(podman, "impi") if arm.profile == USERNS]
+    all_arms = arms(here, "impi") + [arm for arm in arms(podman, "impi") if arm.profile == USERNS]
     for name in machine_names():
         guest = tuple(EnvironmentId(kind, name) for kind in ("vm", "vm-docker"))
         asked = replace(here, environments=guest, layouts=LAYOUTS[:1], external=())
-        found += arms(asked, "impi")
+        all_arms += arms(asked, "impi")
     assert {"host-again", "imb", "podman-userns-per-rank", "vm-plain"} <= {
-        arm.name for arm in found
+        arm.name for arm in all_arms
     }
-    assert [replace(named(arm.name), program=arm.program) for arm in found] == found
+    assert [replace(named(arm.name), program=arm.program) for arm in all_arms] == all_arms
 
 
 def test_policies_of_memory_are_arms_of_intel_mpi_on_the_host() -> None:
@@ -49,9 +49,9 @@ def test_policies_of_memory_are_arms_of_intel_mpi_on_the_host() -> None:
         hbw_policies=("hbw_bind", "hbw_preferred"),
     )
     assert [arm.name for arm in arms(asked, "openmpi")] == ["host"]
-    found = {arm.name: arm for arm in arms(asked, "impi")}
-    assert list(found) == ["host", "host-hbw-bind", "host-hbw-preferred"]
-    arm = found["host-hbw-bind"]
+    by_name = {arm.name: arm for arm in arms(asked, "impi")}
+    assert list(by_name) == ["host", "host-hbw-bind", "host-hbw-preferred"]
+    arm = by_name["host-hbw-bind"]
     assert (arm.hbw_policy, arm.environment, named(arm.name).hbw_policy) == (
         "hbw_bind",
         BARE_HOST,

@@ -36,15 +36,15 @@ def test_every_experiment_of_the_catalogue_survives_its_stored_form(name: str) -
     ],
 )
 def test_a_name_that_this_machine_does_not_know_is_taken(table: str, key: str, value: Any) -> None:
-    found = stored(ASKED | {table: ASKED[table] | {key: value}})
+    experiment = stored(ASKED | {table: ASKED[table] | {key: value}})
     wanted = tuple(value) if isinstance(value, list) else value
-    assert found.to_dict()[table][key] == wanted
+    assert experiment.to_dict()[table][key] == wanted
 
 
 def test_a_key_that_is_absent_has_its_default_and_an_unknown_one_is_left_out() -> None:
     launches = {key: value for key, value in ASKED["launches"].items() if key != "external"}
-    found = stored(ASKED | {"launches": launches | {"weather": "fair"}})
-    assert found == spec.load("quick")
+    experiment = stored(ASKED | {"launches": launches | {"weather": "fair"}})
+    assert experiment == spec.load("quick")
 
 
 @pytest.mark.parametrize(

@@ -31,15 +31,15 @@ def test_names_are_fit_for_files_no_two_settings_are_one_and_none_has_a_folder()
     for flavour in MPIS:
         every = settings(flavour, tuned=True)
         assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in every)
-        found = [variables(flavour, name) for name in every]
-        assert len({tuple(sorted(each.items())) for each in found}) == len(every)
-        assert not any(Path(value).is_absolute() for each in found for value in each.values())
+        envs = [variables(flavour, name) for name in every]
+        assert len({tuple(sorted(env.items())) for env in envs}) == len(every)
+        assert not any(Path(value).is_absolute() for env in envs for value in env.values())
 
 
 def test_an_mpi_that_tunes_itself_warms_up_until_it_is_tuned() -> None:
-    longer = {each for each in TUNED if warmup(*each) != WARMUP}
-    assert longer == {each for each in TUNED if each[1].startswith("autotuned")}
-    assert {warmup(*each) for each in longer} == {64}
+    longer = {setting for setting in TUNED if warmup(*setting) != WARMUP}
+    assert longer == {setting for setting in TUNED if setting[1].startswith("autotuned")}
+    assert {warmup(*setting) for setting in longer} == {64}
     names = ("", DEFAULT, "of a program that asks for its own")
     assert all(warmup(flavour, name) == WARMUP for flavour in MPIS for name in names)
 
@@ -116,14 +116,14 @@ def say(mpirun_in: Start, tmp_path_factory: pytest.TempPathFactory) -> Callable[
     program = folder / "program.py"
     program.write_text(PROGRAM)
 
-    found: dict[str, str] = {}  # a setting starts once
+    outputs: dict[str, str] = {}  # a setting starts once
 
     def run(flavour: str, environment: dict[str, str]) -> str:
         key = json.dumps([flavour, environment])
-        if key not in found:
+        if key not in outputs:
             loud = LOUD[flavour] | environment
-            found[key] = mpirun_in(folder, program, 2, mpi=flavour, env=loud).output
-        return found[key]
+            outputs[key] = mpirun_in(folder, program, 2, mpi=flavour, env=loud).output
+        return outputs[key]
 
     return run
 

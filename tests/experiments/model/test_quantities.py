@@ -64,8 +64,8 @@ def test_a_ratio_has_the_digits_that_it_is_worth(ratio: float, text: str) -> Non
 
 
 def test_a_share_is_in_per_cent() -> None:
-    found = (percent_text(0.0314), percent_text(0.934, 0), percent_text(math.nan))
-    assert found == ("3.1 %", "93 %", "–")
+    texts = (percent_text(0.0314), percent_text(0.934, 0), percent_text(math.nan))
+    assert texts == ("3.1 %", "93 %", "–")
 
 
 def test_the_locale_changes_nothing() -> None:

@@ -28,11 +28,13 @@ DEFAULTS = {
 def plan(place: Place, **changes: int) -> tuple[Mapping[str, Trial], Mapping[str, str]]:
     """Trials by the variable's name without HBMCOMM_, and the others' reasons."""
     values = DEFAULTS | {f"HBMCOMM_{name}": value for name, value in changes.items()}
-    found = [Threshold(name, value, value, "bytes", "") for name, value in values.items()]
-    planned = {each.variable.removeprefix("HBMCOMM_"): each for each in trials(found, place)}
+    thresholds = [Threshold(name, value, value, "bytes", "") for name, value in values.items()]
+    planned = {
+        trial.variable.removeprefix("HBMCOMM_"): trial for trial in trials(thresholds, place)
+    }
     return (
-        {name: each for name, each in planned.items() if not each.why},
-        {name: each.why for name, each in planned.items() if each.why},
+        {name: trial for name, trial in planned.items() if not trial.why},
+        {name: trial.why for name, trial in planned.items() if trial.why},
     )
 
 
@@ -41,10 +43,10 @@ def sizes(trial: Trial) -> list[int]:
 
 
 def test_every_threshold_of_the_library_is_measured_or_has_a_reason() -> None:
-    found = tuning(2)
-    planned = trials(found, FLAT)
-    assert [each.variable for each in planned] == [each.variable for each in found]
-    assert all(bool(each.why) != bool(each.cells) for each in planned)
+    thresholds = tuning(2)
+    planned = trials(thresholds, FLAT)
+    assert [trial.variable for trial in planned] == [threshold.variable for threshold in thresholds]
+    assert all(bool(trial.why) != bool(trial.cells) for trial in planned)
 
 
 def test_sizes_are_powers_of_two_around_the_threshold() -> None:

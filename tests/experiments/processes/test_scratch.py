@@ -81,8 +81,8 @@ def test_what_is_mounted_in_a_folder_is_found_the_innermost_first() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_a_mount_that_was_left_goes_before_the_folder_is_emptied(tmp_path: Path) -> None:
     source, place = tmp_path / "source", tmp_path / ".new-x"
-    for each in (source, place, place / "mounted"):
-        each.mkdir()
+    for folder in (source, place, place / "mounted"):
+        folder.mkdir()
     (source / "precious").write_text("x")
     mount = ["mount", "--bind", str(source), str(place / "mounted")]
     if subprocess.run(mount, check=False).returncode:

@@ -23,13 +23,17 @@ def launch(
     """
     asked = spec.load("quick")
     alone = {"environments": (BARE_HOST,), "external": (program,), "ranks": (2,)}
-    found = replace(
+    experiment = replace(
         asked,
         factors=replace(asked.factors, **{"sizes": sizes, "largest": {}} | factors),
         launches=replace(asked.launches, **alone | launches),
         measurement=replace(asked.measurement, **timing),
     )
-    return next(each for each in schedule(found, 1)[0].launches if each.program == program)
+    return next(
+        candidate
+        for candidate in schedule(experiment, 1)[0].launches
+        if candidate.program == program
+    )
 
 
 def run(asked: Launch, folder: Path, starter: Host) -> tuple[int, str]:

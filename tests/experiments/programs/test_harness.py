@@ -93,7 +93,7 @@ def test_every_operation_is_timed_on_every_rank(
     if ranks != LAUNCH.ranks:
         folder, result = tmp_path, harness(replace(LAUNCH, ranks=ranks))
     samples = samples_of(folder)
-    copies = [each["bytes"] for each in result["cells"] if each["operation"] == "copy"]
+    copies = [cell["bytes"] for cell in result["cells"] if cell["operation"] == "copy"]
     assert sorted(copies) == [4, 1024, 100_000], "which bound all others of their size"
     assert len(result["cells"]) == len(copies) + len(LAUNCH.cells)
     for cell in result["cells"]:
@@ -140,7 +140,7 @@ def test_a_rotating_cache_and_both_cadences_measure_the_same_cells(
 def test_an_mpi_that_tunes_itself_is_tuned_before_its_first_turn(
     harness: Harness, tmp_path: Path
 ) -> None:
-    cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("direct", "mpi"))
+    cells = tuple(Cell("allreduce", name, "regular", "local", 1024) for name in ("direct", "mpi"))
     result = harness(replace(LAUNCH, mpi="impi", setting="autotuned", cells=cells))
     samples = samples_of(tmp_path)
     for cell in result["cells"]:
@@ -173,7 +173,7 @@ def test_where_every_page_and_rank_was_is_recorded(result: dict[str, Any]) -> No
 
 
 def test_transports_that_share_nothing_measure_private_memory(harness: Harness) -> None:
-    cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("mpi", "pickle"))
+    cells = tuple(Cell("allreduce", name, "regular", "local", 1024) for name in ("mpi", "pickle"))
     result = harness(replace(LAUNCH, cells=cells))
     assert {p["source"] for r in result["ranks"] for p in r["pools"]} <= {"memkind", "mmap"}
     assert not any("skipped" in cell for cell in result["cells"])
@@ -182,12 +182,12 @@ def test_transports_that_share_nothing_measure_private_memory(harness: Harness) 
 def test_groups_of_torch_are_measured_or_skipped_with_the_reason(harness: Harness) -> None:
     if not TORCH:
         groups = ("direct", "gloo")
-        cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in groups)
+        cells = tuple(Cell("allreduce", group, "regular", "local", 1024) for group in groups)
         result = harness(replace(LAUNCH, cells=cells))
         (skipped,) = [cell for cell in result["cells"] if "skipped" in cell]
         assert skipped["skipped"] == "gloo is left out: torch cannot be imported"
         return
-    cells = tuple(Cell("allreduce", each, "regular", "local", 1024) for each in ("gloo", "torch"))
+    cells = tuple(Cell("allreduce", group, "regular", "local", 1024) for group in ("gloo", "torch"))
     cells += (Cell("tensor_push", "gloo-send", "regular", "local", 1024),)  # over the same gloo
     result = harness(replace(LAUNCH, cells=cells))
     measured = [cell["transport"] for cell in result["cells"] if cell["transport"] != "none"]
@@ -329,5 +329,5 @@ def test_what_runs_before_the_first_order_is_not_counted(tmp_path: Path) -> None
     measure(MPI.COMM_SELF, LAUNCH, carry_out, tmp_path, counters)
     assert done == ["counted", *["ordered"] * len(LAUNCH.plan), "counted"]
     none = replace(LAUNCH, cells=())
-    found = measure(MPI.COMM_SELF, none, carry_out, tmp_path, counters)
-    assert found["disturbance"]["seconds"] == 0
+    record = measure(MPI.COMM_SELF, none, carry_out, tmp_path, counters)
+    assert record["disturbance"]["seconds"] == 0

@@ -141,9 +141,9 @@ def test_a_missing_table_and_a_torn_row_are_told() -> None:
 
 def test_rows_become_cells_and_the_first_of_each_size_are_its_warm_up() -> None:
     rows = [imb.Row(size, 50, 1e-6, 2e-6, 1.5e-6) for size in (64, 8) for _ in range(23)]
-    found, held = imb.cells("bcast", (64, 8), rows, 7)
-    assert [each["samples"] for each in found] == ["c00007", "c00008"]
-    assert found[0] == {
+    cells, held = imb.cells("bcast", (64, 8), rows, 7)
+    assert [result_cell["samples"] for result_cell in cells] == ["c00007", "c00008"]
+    assert cells[0] == {
         "operation": "bcast",
         "transport": "imb",
         "kind": "regular",

@@ -47,9 +47,9 @@ def test_deb822_names_every_suite_of_every_uri(etc):
         "Suites: trixie-security\n"
         "Components: main\n"
     )
-    found = [distro_releases.mirror(f"trixie{part}", etc) for part in ("", "-updates", "-security")]
+    urls = [distro_releases.mirror(f"trixie{part}", etc) for part in ("", "-updates", "-security")]
     first, security = "http://a.example/debian", "http://security.example/debian-security"
-    assert found == [first, first, security]
+    assert urls == [first, first, security]
 
 
 @pytest.mark.parametrize("field", ["Enabled: no", "Enabled: False", "Types: deb-src"])

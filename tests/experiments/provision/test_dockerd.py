@@ -109,23 +109,23 @@ def test_an_engine_of_the_machine_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def pidfile(tmp_path, monkeypatch):
-    found = tmp_path / "docker.pid"
-    monkeypatch.setattr(dockerd, "PIDFILES", {found: "dockerd"})
-    return found
+    path = tmp_path / "docker.pid"
+    monkeypatch.setattr(dockerd, "PIDFILES", {path: "dockerd"})
+    return path
 
 
 @pytest.fixture(autouse=True)
 def socket_path(tmp_path, monkeypatch):
-    found = tmp_path / "containerd.sock"
-    monkeypatch.setattr(dockerd, "SYSTEM_CONTAINERD", found)
-    return found
+    path = tmp_path / "containerd.sock"
+    monkeypatch.setattr(dockerd, "SYSTEM_CONTAINERD", path)
+    return path
 
 
 @pytest.fixture(autouse=True)
 def own_socket(tmp_path, monkeypatch):
-    found = tmp_path / "docker.sock"
-    monkeypatch.setattr(dockerd, "SOCKET", found)
-    return found
+    path = tmp_path / "docker.sock"
+    monkeypatch.setattr(dockerd, "SOCKET", path)
+    return path
 
 
 def own_name():

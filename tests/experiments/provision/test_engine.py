@@ -67,10 +67,10 @@ def test_an_engine_that_does_not_run_is_started_as_a_service(monkeypatch, system
     monkeypatch.setattr(engine_provision.executables, "find", lambda name: f"/usr/sbin/{name}")
     monkeypatch.setattr(engine_provision.os, "geteuid", lambda: 1000)
     monkeypatch.delenv("DOCKER_HOST", raising=False)
-    found = checks.container_engine()
-    assert found.ok is False
-    assert found.lack == "the container engine does not run; as root, ./inv starts one itself"
-    assert found.remedy == remedy
+    finding = checks.container_engine()
+    assert finding.ok is False
+    assert finding.lack == "the container engine does not run; as root, ./inv starts one itself"
+    assert finding.remedy == remedy
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_a_socket_that_refuses_a_user_is_an_engines_only_where_one_listens(
 
 @pytest.mark.container
 def test_an_engine_tells_what_it_runs_containers_with(engine):
-    found = engine_provision.parts(engine)
-    assert found["kernel"] == platform.release()
-    assert found["Engine"] == engine_provision.version_of(engine)
-    assert "runc" in found
+    versions = engine_provision.parts(engine)
+    assert versions["kernel"] == platform.release()
+    assert versions["Engine"] == engine_provision.version_of(engine)
+    assert "runc" in versions
 
 
 @pytest.mark.container

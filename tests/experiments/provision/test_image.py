@@ -196,12 +196,12 @@ def test_an_image_whose_inputs_are_the_same_is_not_built_again(engine, image):
 
 @pytest.mark.container
 def test_the_image_says_what_went_into_it_and_runs_as_nobody_important(engine, image):
-    found = engine.images.get(image.tag)
-    assert found.labels["hbmcomm.inputs"] == image.inputs
-    assert found.labels["hbmcomm.mpi"] == "openmpi"
-    assert found.labels["org.opencontainers.image.revision"]
-    assert len(found.labels["hbmcomm.wheelhouse"]) == 64
-    assert found.attrs["Config"]["User"] == f"{CONTAINER_USER}:{CONTAINER_USER}"
+    docker_image = engine.images.get(image.tag)
+    assert docker_image.labels["hbmcomm.inputs"] == image.inputs
+    assert docker_image.labels["hbmcomm.mpi"] == "openmpi"
+    assert docker_image.labels["org.opencontainers.image.revision"]
+    assert len(docker_image.labels["hbmcomm.wheelhouse"]) == 64
+    assert docker_image.attrs["Config"]["User"] == f"{CONTAINER_USER}:{CONTAINER_USER}"
 
 
 @pytest.mark.container
@@ -246,9 +246,9 @@ def test_a_replaced_image_does_not_pile_up(engine, image, tmp_path, monkeypatch)
     ours = [f"hbmcomm.checkout={image_provision.checkout()}", "hbmcomm.mpi=openmpi"]
     stages = [f"hbmcomm.stage={stage}" for stage in ("system", "packages")]
     dangling = [
-        each
+        untagged
         for labels in (ours, *stages)
-        for each in engine.images.list(filters={"dangling": True, "label": labels})
+        for untagged in engine.images.list(filters={"dangling": True, "label": labels})
     ]
     engine.images.remove("hbmcomm:test")
     assert dangling == []

@@ -45,9 +45,9 @@ def folders(place: Path, count: int) -> list[Path]:
 
 
 def test_as_many_layers_as_an_image_may_have_fit_into_one_mount(tmp_path: Path) -> None:
-    found = layers.together(folders(tmp_path / "overlay2", 110), Path("/points"))
-    assert found.folder == tmp_path / "overlay2"
-    assert found.names[0] == f"l/{0:026d}" and found.names[-1] == "/points"
+    stack = layers.together(folders(tmp_path / "overlay2", 110), Path("/points"))
+    assert stack.folder == tmp_path / "overlay2"
+    assert stack.names[0] == f"l/{0:026d}" and stack.names[-1] == "/points"
 
 
 def test_more_layers_than_a_mount_takes_are_left_to_a_copy(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_what_a_caller_needs_beside_is_installed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "constraints.txt").write_text("")
-    flavour = next(each for each in MPIS if mpi_wheels.prefix(each) != Path(sys.prefix))
+    flavour = next(mpi for mpi in MPIS if mpi_wheels.prefix(mpi) != Path(sys.prefix))
     place = mpi_wheels.prefix(flavour, tmp_path)
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
     with zipfile.ZipFile(tmp_path / "extra-1-py3-none-any.whl", "w") as wheel:
@@ -62,7 +62,7 @@ def flavour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'unfinished'\n")
     (tmp_path / "constraints.txt").write_text("")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    return next(each for each in MPIS if mpi_wheels.prefix(each) != Path(sys.prefix))
+    return next(mpi for mpi in MPIS if mpi_wheels.prefix(mpi) != Path(sys.prefix))
 
 
 @pytest.mark.rare
@@ -120,9 +120,9 @@ def test_the_pip_of_a_killed_process_keeps_the_next_one_waiting(tmp_path: Path) 
 
 
 def test_every_distribution_of_an_environment_is_known_with_its_version() -> None:
-    found = mpi_wheels.distributions(Path(sys.prefix))
-    assert found["numpy"] == np.__version__
-    assert list(found) == sorted(found, key=str.lower)
+    versions = mpi_wheels.distributions(Path(sys.prefix))
+    assert versions["numpy"] == np.__version__
+    assert list(versions) == sorted(versions, key=str.lower)
 
 
 @pytest.mark.rare
@@ -132,7 +132,7 @@ def test_a_torch_that_pip_cannot_have_is_named_with_what_to_do(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     (tmp_path / "constraints.txt").write_text("torch==2.13.0+cpu\n")
-    flavour = next(each for each in MPIS if mpi_wheels.prefix(each) != Path(sys.prefix))
+    flavour = next(mpi for mpi in MPIS if mpi_wheels.prefix(mpi) != Path(sys.prefix))
     subprocess.run([sys.executable, "-m", "venv", mpi_wheels.prefix(flavour, tmp_path)], check=True)
     lines: list[str] = []
     with pytest.raises(Missing, match="PIP_FIND_LINKS") as caught:
@@ -148,7 +148,7 @@ def test_a_torch_that_is_there_stays_and_without_a_compiler_a_line_says_what_is_
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
     monkeypatch.setenv("CXX", "no-such-compiler")
-    flavour = next(each for each in MPIS if mpi_wheels.prefix(each) == Path(sys.prefix))
+    flavour = next(mpi for mpi in MPIS if mpi_wheels.prefix(mpi) == Path(sys.prefix))
     lines: list[str] = []
     mpi_wheels.add_torch(flavour, lines.append)
     assert lines[0].startswith("torch: compiling hbmcomm.torch")

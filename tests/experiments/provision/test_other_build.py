@@ -73,7 +73,7 @@ def test_an_installed_tree_is_copied_with_its_binary(tmp_path: Path) -> None:
 def test_a_repository_is_named_by_its_revision(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [each for each in os.environ if each.startswith("GIT_")]:
+    for name in [variable for variable in os.environ if variable.startswith("GIT_")]:
         monkeypatch.delenv(name)  # in a hook of git they name the project's own repository
     source = checkout(tmp_path / "checkout")
     (source / ".gitignore").write_text("*.so\n")

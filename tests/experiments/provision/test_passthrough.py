@@ -68,8 +68,8 @@ def chosen(first: int, last: int, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_ranks_of_root_are_no_user_of_this_machine() -> None:
     number = passthrough.nobodys()
     assert number in passthrough.UNUSED
-    assert number not in {each.pw_uid for each in pwd.getpwall()}
-    assert number not in {each.gr_gid for each in grp.getgrall()}
+    assert number not in {user.pw_uid for user in pwd.getpwall()}
+    assert number not in {group.gr_gid for group in grp.getgrall()}
 
 
 def test_a_users_own_id_is_not_given_to_ranks(

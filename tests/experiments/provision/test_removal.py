@@ -63,7 +63,7 @@ def test_an_engine_that_stays_silent_is_given_up_in_time(monkeypatch: pytest.Mon
 
 @pytest.mark.container
 def test_only_the_containers_of_the_campaign_are_removed(engine: Any, image: Any) -> None:
-    ours, others = (started(engine, image.tag, each) for each in ("test-a", "test-b"))
+    ours, others = (started(engine, image.tag, campaign) for campaign in ("test-a", "test-b"))
     try:
         assert removal.remove(engine, "test-a") == [ours.name]
         assert removal.remove(engine, "test-a") == []

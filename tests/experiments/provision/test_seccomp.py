@@ -13,8 +13,8 @@ SOURCE = "536529b665dd0972c37bfb569f5d4ac8a53592e7b00752bc39ff063ca9864c74"
 
 
 def test_the_default_rules_are_those_of_their_source() -> None:
-    found = hashlib.sha256((seccomp.RULES / "default.json").read_bytes())
-    assert found.hexdigest() == SOURCE
+    digest = hashlib.sha256((seccomp.RULES / "default.json").read_bytes())
+    assert digest.hexdigest() == SOURCE
 
 
 def test_the_filter_holds_the_default_and_the_additions_alone() -> None:

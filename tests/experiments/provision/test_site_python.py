@@ -23,9 +23,9 @@ VERSIONS = {"mpi": "MPICH 4", "mpi4py": "4.1", "numpy": "2.4"}
 
 
 def experiment(mpi: str = "mpich", *environments: str) -> Experiment:
-    found = spec.load("quick")
-    each = tuple(map(EnvironmentId.parse, environments or ("host",)))
-    return replace(found, launches=replace(found.launches, mpis=(mpi,), environments=each))
+    quick = spec.load("quick")
+    ids = tuple(map(EnvironmentId.parse, environments or ("host",)))
+    return replace(quick, launches=replace(quick.launches, mpis=(mpi,), environments=ids))
 
 
 def answering(folder: Path, line: str) -> Path:
@@ -130,7 +130,7 @@ def test_the_host_arm_runs_on_it_and_is_resumed_on_it_alone(
     store.write_json(out / "campaign.json", header)
     assert f"give it again: ./inv run --resume --out {out}" in ran(driver, *again[:3], code=1)
     ran(driver, *again)
-    for found in (first, store.read_result(out, name)):
-        assert f"{environment}/bin/python -P -m experiments" in found.command
-        assert "/.mpi/mpich/bin/mpiexec -n 2" in found.command
-        assert found.facts.versions["hbmcomm"] == "not installed"
+    for result in (first, store.read_result(out, name)):
+        assert f"{environment}/bin/python -P -m experiments" in result.command
+        assert "/.mpi/mpich/bin/mpiexec -n 2" in result.command
+        assert result.facts.versions["hbmcomm"] == "not installed"

@@ -81,12 +81,12 @@ def test_the_users_marks_hold_in_both_parts() -> None:
 def test_no_test_is_in_two_parts_or_in_none(
     project: Path, marks: str, rare: bool, split: list[int]
 ) -> None:
-    found = []
+    counts = []
     for words in parts(marks, rare):
         command = [sys.executable, "-m", *words, "-q", "--collect-only"]
         done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
-        found.append(sum("::" in line for line in done.stdout.splitlines()))
-    assert found == split
+        counts.append(sum("::" in line for line in done.stdout.splitlines()))
+    assert counts == split
 
 
 def test_a_part_without_tests_is_no_failure_and_two_are(project: Path) -> None:
@@ -210,12 +210,12 @@ def test_torch_and_all_that_it_needs_are_pinned() -> None:
     )
     assert pins["torch"].endswith("+cpu")
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    direct = {re.split("[><=]", each)[0] for each in groups["torch"]}
+    direct = {re.split("[><=]", package)[0] for package in groups["torch"]}
     assert direct >= {"torch", "ninja"}
     assert direct <= set(pins)
     pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-    needed = [each for each in metadata.requires("torch") or [] if "extra ==" not in each]
-    names = {re.split(r"[ ;<>=!~(\[]", each)[0] for each in needed}
+    needed = [need for need in metadata.requires("torch") or [] if "extra ==" not in need]
+    names = {re.split(r"[ ;<>=!~(\[]", need)[0] for need in needed}
     assert {name.replace("-", "_") for name in names} <= {
         name.replace("-", "_").lower() for name in pins
     }

@@ -204,7 +204,7 @@ def test_pip_installs_the_listed_wheels_and_none_that_was_exchanged(tmp_path):
 def test_every_wheel_of_the_image_comes_by_its_hash():
     installs = re.findall(r"pip install .*?(?= && |\n[A-Z])", DOCKERFILE, re.DOTALL)
     assert len(installs) == 2
-    assert all("--require-hashes --requirement" in each for each in installs)
+    assert all("--require-hashes --requirement" in install for install in installs)
 
 
 def test_the_list_goes_with_the_wheels_and_nothing_where_there_are_none():

@@ -17,13 +17,13 @@ UNDER_WAY = ("incoming/0001-host/result.json", ".campaign.json.17", "driver.lock
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    found = tmp_path / "quick"
+    campaign = tmp_path / "quick"
     for name in (*FILES, *UNDER_WAY):
-        place = found / name
+        place = campaign / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(name)
-    (found / "logs" / "elsewhere.log").symlink_to("/etc/passwd")
-    return found
+    (campaign / "logs" / "elsewhere.log").symlink_to("/etc/passwd")
+    return campaign
 
 
 def drawn(stored: Path, figures: Path) -> None:
@@ -42,11 +42,11 @@ def test_what_a_campaign_keeps_comes_back_with_its_figures(
     packed: tuple[Path, str], tmp_path: Path
 ) -> None:
     path, first = packed
-    with unarchive.opened(path) as found:
-        assert archive.archive(found, drawn, tmp_path / "two.tar.xz") == first
-        assert found.name == "quick"
-        names = {str(path.relative_to(found)) for path in found.rglob("*") if path.is_file()}
-        assert all((found / name).read_text() == name for name in FILES)
+    with unarchive.opened(path) as unpacked:
+        assert archive.archive(unpacked, drawn, tmp_path / "two.tar.xz") == first
+        assert unpacked.name == "quick"
+        names = {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()}
+        assert all((unpacked / name).read_text() == name for name in FILES)
     explained = {name for name in names if name.startswith("format/")}
     assert "format/results-format.md" in explained
     assert names - explained == {*FILES, "figures/report.html", "SHA256SUMS"}
@@ -101,8 +101,8 @@ def test_a_folder_that_is_not_there_and_another_ending_are_refused(folder: Path)
 
 
 def names_in(path: Path) -> set[str]:
-    with unarchive.opened(path) as found:
-        names = {str(each.relative_to(found)) for each in found.rglob("*") if each.is_file()}
+    with unarchive.opened(path) as unpacked:
+        names = {str(file.relative_to(unpacked)) for file in unpacked.rglob("*") if file.is_file()}
     return {name for name in names if not name.startswith("format/")}
 
 

@@ -116,7 +116,7 @@ def test_the_reference_arm_alone_is_kept_apart_and_compared_with_itself(tmp_path
     campaign = reading.load(tmp_path)
     assert campaign.warnings == without.warnings
     assert campaign.cells.equals(without.cells) and campaign.controls.equals(without.controls)
-    assert [each.launch.arm for each in campaign.launches] == sorted(
+    assert [result.launch.arm for result in campaign.launches] == sorted(
         launch.arm for launch in block.launches
     )
     assert len(campaign.alone) == len(extra.cells)
@@ -135,9 +135,9 @@ def test_a_transport_over_private_arrays_has_one_name_of_its_own(tmp_path: Path)
     finish(tmp_path, replace(launch, cells=both))
     cells = reading.load(tmp_path).cells
     assert set(cells["transport"]) == {"mpi", "mpi-private"}
-    found = ratios.paired_ratio(cells, "transport", "mpi-private", "mpi")
-    assert len(found) == len(mpi)
-    assert (found["ratio"] == 1).all()
+    paired = ratios.paired_ratio(cells, "transport", "mpi-private", "mpi")
+    assert len(paired) == len(mpi)
+    assert (paired["ratio"] == 1).all()
 
 
 @pytest.mark.usefixtures("launch")

@@ -54,8 +54,8 @@ def campaign() -> Iterator[Path]:
     with unarchive.opened(STORED) as whole, tempfile.TemporaryDirectory() as name:
         folder = Path(name, "campaign")
         (folder / "launches").mkdir(parents=True)
-        for each in (HEADER, JSON, NPZ):
-            shutil.copy(whole / each, folder / each)
+        for file in (HEADER, JSON, NPZ):
+            shutil.copy(whole / file, folder / file)
         asked = {"arm": "host", "mpi": "openmpi", "ranks": 2}
         store.fail(folder, "0001-host", asked, "exit code 1")
         yield folder
@@ -90,13 +90,13 @@ def packed(**arrays: Any) -> bytes:
 def read(folder: Path) -> Campaign | str:
     """The campaign, which every reader takes; or the one message that refuses it."""
     try:
-        found = load(folder)
+        loaded = load(folder)
         for form, raw in (("csv", False), ("csv", True), ("osu", False), ("openmetrics", False)):
-            export.export(found, form, folder.parent / "exported", raw)
+            export.export(loaded, form, folder.parent / "exported", raw)
     except ExperimentsError as error:
         return str(error)
-    assert all(math.isfinite(each) and each > 0 for each in found.cells["median_s"])
-    return found
+    assert all(math.isfinite(median) and median > 0 for median in loaded.cells["median_s"])
+    return loaded
 
 
 def refusal(folder: Path) -> str:
@@ -209,9 +209,9 @@ def test_a_rank_may_lack_what_it_did_between_turns_and_the_load(load: list[Any])
         for rank in (0, 1):
             counted = numbers | switches | {"load": load}
             change_json(folder / JSON, ("ranks", rank, "disturbance"), counted)
-        found = read(folder)
-        assert isinstance(found, Campaign)
-        assert any("a hypervisor kept CPUs" in warning for warning in found.warnings)
+        loaded = read(folder)
+        assert isinstance(loaded, Campaign)
+        assert any("a hypervisor kept CPUs" in warning for warning in loaded.warnings)
 
 
 @pytest.mark.parametrize("digest", ["", "debian@sha256:" + "0" * 64])
@@ -363,9 +363,9 @@ def hostile_folder(data: st.DataObject) -> None:
                 else:
                     change_a_field(draw, folder / file)
         before = sorted(folder.rglob("*"))
-        found = read(folder)
-        if isinstance(found, str):
-            check_message(found, folder)
+        outcome = read(folder)
+        if isinstance(outcome, str):
+            check_message(outcome, folder)
         assert sorted(folder.rglob("*")) == before
 
 

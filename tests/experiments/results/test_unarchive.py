@@ -120,7 +120,7 @@ def test_every_damaged_byte_is_noticed(tmp_path: Path) -> None:
             pytest.fail(f"byte {place} may be anything")
 
 
-@pytest.mark.parametrize("change", [lambda each: each[:-9], lambda each: each + b"more"])
+@pytest.mark.parametrize("change", [lambda data: data[:-9], lambda data: data + b"more"])
 def test_an_archive_that_is_cut_short_or_goes_on_is_refused(
     tmp_path: Path, refused: Refused, change: Callable[[bytes], bytes]
 ) -> None:

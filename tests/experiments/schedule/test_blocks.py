@@ -49,7 +49,7 @@ def test_every_block_measures_every_cell_once_in_an_order_of_its_own() -> None:
     assert Counter((c.operation, c.kind, (c.transport, c.bytes)) for c in first.cells) == Counter(
         every
     )
-    assert all(each.cells == first.cells for each in others)  # the arms take turns
+    assert all(launch.cells == first.cells for launch in others)  # the arms take turns
     assert set(first.cells) == set(other.launches[0].cells)
     assert first.cells != other.launches[0].cells
 
@@ -61,7 +61,7 @@ def test_all_cells_of_a_kind_follow_each_other_and_kinds_come_in_any_order() -> 
         first, *others = block.launches
         kinds = tuple(kind for kind, _ in groupby(first.plan, lambda cell: cell.kind))
         assert sorted(kinds) == sorted(asked.factors.kinds)
-        assert all(each.plan == first.plan for each in others)
+        assert all(launch.plan == first.plan for launch in others)
         assert set(first.plan) >= set(first.cells)
         orders.add(kinds)
     assert len(orders) == 2
@@ -77,16 +77,16 @@ def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:
 
 
 def test_the_bindings_of_one_replicate_are_reported_apart() -> None:
-    found = launches(spec.restrict(spec.load("placement"), ranks="4", blocks=1))
-    shown = schedule.varied(found)
-    assert shown == {launch.name: f" ({launch.binding})" for launch in found}
+    planned = launches(spec.restrict(spec.load("placement"), ranks="4", blocks=1))
+    shown = schedule.varied(planned)
+    assert shown == {launch.name: f" ({launch.binding})" for launch in planned}
     assert set(shown.values()) == {" (packed)", " (spread)"}
 
 
 def test_what_varies_in_the_campaign_is_reported_beside_a_launch() -> None:
-    found = launches(MANY)
-    assert schedule.varied(found) == {
-        launch.name: f" ({launch.ranks} ranks, {launch.binding})" for launch in found
+    planned = launches(MANY)
+    assert schedule.varied(planned) == {
+        launch.name: f" ({launch.ranks} ranks, {launch.binding})" for launch in planned
     }
     assert set(schedule.varied(launches(QUICK)).values()) == {""}
 
@@ -102,7 +102,7 @@ def test_each_replicate_visits_every_combination_of_mpi_ranks_and_binding() -> N
 
 def test_all_launches_of_a_block_share_ranks_and_binding() -> None:
     for block in schedule.schedule(MANY, 1):
-        assert len({(each.ranks, each.binding) for each in block.launches}) == 1
+        assert len({(launch.ranks, launch.binding) for launch in block.launches}) == 1
 
 
 def test_there_is_no_twin_without_a_host_arm() -> None:
@@ -141,7 +141,9 @@ def test_a_launch_survives_its_stored_form() -> None:
 def test_an_emulated_machine_has_its_arms_and_no_twin() -> None:
     there = spec.restrict(QUICK, environments="vm:plain,vm-docker:plain", profiles="default,tuned")
     for block in schedule.schedule(there, 1):
-        assert {(each.arm, str(each.environment), each.layout) for each in block.launches} == {
+        assert {
+            (launch.arm, str(launch.environment), launch.layout) for launch in block.launches
+        } == {
             ("vm-plain", "vm:plain", ""),
             ("vm-docker-plain-default-one", "vm-docker:plain", "one"),
             ("vm-docker-plain-tuned-one", "vm-docker:plain", "one"),

@@ -35,10 +35,10 @@ def test_one_kind_has_buffers_at_a_time() -> None:
 
 def test_16_ranks_of_64_mib_fit_the_mcdram_of_a_quadrant() -> None:
     asked = spec.restrict(spec.load("memory"), sizes=(64 * 2**20,), blocks=1)
-    each = next(b.launches[0] for b in schedule(asked, 1) if b.launches[0].ranks == 16)
-    assert each.measurement.cache == "rotating"
-    assert len({cell.kind for cell in each.cells}) == 4
-    assert sum(footprint.own_bytes(each, rank, 2**20) for rank in range(16)) < 3.5 * 2**30
+    sixteen = next(b.launches[0] for b in schedule(asked, 1) if b.launches[0].ranks == 16)
+    assert sixteen.measurement.cache == "rotating"
+    assert len({cell.kind for cell in sixteen.cells}) == 4
+    assert sum(footprint.own_bytes(sixteen, rank, 2**20) for rank in range(16)) < 3.5 * 2**30
 
 
 def test_buffers_that_rotate_exceed_the_cache_twice() -> None:

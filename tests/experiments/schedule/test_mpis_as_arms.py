@@ -21,41 +21,41 @@ def launches(**flags: Any) -> list[Launch]:
 
 
 def test_a_block_has_each_mpi_in_each_of_its_settings_once() -> None:
-    found = Counter((each.mpi, each.setting) for each in launches(tuned=True))
+    counts = Counter((launch.mpi, launch.setting) for launch in launches(tuned=True))
     wanted = [
         (mpi, s) for mpi in ("openmpi", "mpich", "impi") for s in mpi_settings.settings(mpi, True)
     ]
-    assert found == Counter(wanted)
+    assert counts == Counter(wanted)
     names = [launch.name for launch in launches(tuned=True)]
     assert len(set(names)) == len(names) and {"0000-mpich", "0000-openmpi-ucx-sm"} <= set(names)
-    assert {each.setting for each in launches()} == {"default"}
+    assert {launch.setting for launch in launches()} == {"default"}
 
 
 def test_blocks_visit_every_rank_count_and_differ_in_their_order() -> None:
     blocks = schedule(ask("2,3", blocks=3), 1)
     assert Counter(block.launches[0].ranks for block in blocks) == {2: 3, 3: 3}
-    assert len({tuple(each.arm for each in block.launches) for block in blocks}) > 1
+    assert len({tuple(launch.arm for launch in block.launches) for block in blocks}) > 1
     every = [launch for block in blocks for launch in block.launches]
     assert set(varied(every).values()) == {" (2 ranks)", " (3 ranks)"}
 
 
 def test_the_contests_of_a_block_are_those_of_all_its_launches_each_cell_once() -> None:
-    found = launches(tuned=True)
-    united = together._united(found)
+    planned = launches(tuned=True)
+    united = together._united(planned)
     for contest in united:
         assert len({cell.contest for cell in contest}) == 1
     cells = [cell for contest in united for cell in contest]
     assert len(set(cells)) == len(cells)
-    assert set(cells) == {cell for launch in found for cell in launch.plan}
+    assert set(cells) == {cell for launch in planned for cell in launch.plan}
 
 
 def test_what_is_no_mpi_meets_direct_once_beside_each_mpi_in_their_one_form() -> None:
-    found = launches(tuned=True, operations="all", forms="plain,persistent")
-    for launch in found:
+    planned = launches(tuned=True, operations="all", forms="plain,persistent")
+    for launch in planned:
         asked = {(cell.transport, cell.form) for cell in launch.cells}
         others = set(LACKING)
         expected = {(name, "plain") for name in others if launch.setting == "default"}
-        assert {each for each in asked if each[0] in others} == expected
+        assert {pair for pair in asked if pair[0] in others} == expected
         pickled = {cell.operation for cell in launch.cells if cell.transport == "pickle"}
         assert not pickled & {"reduce_scatter", "barrier"}
         assert ("mpi", "persistent") in asked
@@ -75,9 +75,9 @@ def test_groups_of_torch_have_plain_calls_alone_in_environments_too() -> None:
 
 def test_in_place_all_but_calls_of_objects_reduce_and_nobody_does_anything_else() -> None:
     for launch in launches(operations="all", forms="plain,in-place"):
-        found = {(cell.operation, cell.transport) for cell in launch.cells if cell.form != "plain"}
-        assert {operation for operation, _ in found} == {"allreduce"}
-        assert {name for _, name in found} == {"direct", "direct-again", "mpi", *LACKING} - {
+        pairs = {(cell.operation, cell.transport) for cell in launch.cells if cell.form != "plain"}
+        assert {operation for operation, _ in pairs} == {"allreduce"}
+        assert {name for _, name in pairs} == {"direct", "direct-again", "mpi", *LACKING} - {
             "pickle",
             "objects",
         }
@@ -91,9 +91,9 @@ def test_where_direct_leaves_nonblocking_calls_to_mpi_they_are_not_compared() ->
 
 
 def test_another_build_has_as_many_turns_as_direct() -> None:
-    found = Counter(cell.transport for cell in launches(against="there", peers="mpich")[0].cells)
-    assert found["direct"] == found["direct-again"] == found["other-build"]
-    assert found["other-build-again"] == found["other-build"]
+    counts = Counter(cell.transport for cell in launches(against="there", peers="mpich")[0].cells)
+    assert counts["direct"] == counts["direct-again"] == counts["other-build"]
+    assert counts["other-build-again"] == counts["other-build"]
 
 
 def test_a_barrier_has_one_size_and_no_copy() -> None:

@@ -19,8 +19,8 @@ def block() -> Block:
     return schedule(asked, 1)[0]
 
 
-def arms(found: Sequence[Sequence[Launch]]) -> list[list[str]]:
-    return [[launch.arm for launch in party] for party in found]
+def arms(split: Sequence[Sequence[Launch]]) -> list[list[str]]:
+    return [[launch.arm for launch in party] for party in split]
 
 
 def test_all_that_fit_take_turns_together(block: Block) -> None:
@@ -28,32 +28,34 @@ def test_all_that_fit_take_turns_together(block: Block) -> None:
 
 
 def test_else_the_reference_arm_is_in_a_pair_with_each(block: Block) -> None:
-    found = parties(block, block.launches, lambda launches: len(launches) <= 2)
-    assert [party[0] for party in arms(found)] == ["host"] * 3
+    split = parties(block, block.launches, lambda launches: len(launches) <= 2)
+    assert [party[0] for party in arms(split)] == ["host"] * 3
     others = [launch.arm for launch in block.launches if launch.arm != "host"]
-    assert [party[1] for party in arms(found)] == others
-    first, *again = [party[0].name for party in found]
+    assert [party[1] for party in arms(split)] == others
+    first, *again = [party[0].name for party in split]
     assert first == "0000-host"
     assert again == [f"0000-host-beside-{arm}" for arm in others[1:]]
-    assert len({launch.name for party in found for launch in party}) == 6
+    assert len({launch.name for party in split for launch in party}) == 6
 
 
 def test_what_fits_alone_runs_alone(block: Block) -> None:
-    found = parties(block, block.launches, lambda _: False)
-    assert found == [[launch] for launch in block.launches]
+    split = parties(block, block.launches, lambda _: False)
+    assert split == [[launch] for launch in block.launches]
 
 
 def test_a_block_without_the_reference_arm_has_no_pairs(block: Block) -> None:
     others = [launch for launch in block.launches if launch.environment == DOCKER]
     bare = Block(0, tuple(others))
-    assert parties(bare, others, lambda launches: len(launches) <= 1) == [[each] for each in others]
+    assert parties(bare, others, lambda launches: len(launches) <= 1) == [
+        [launch] for launch in others
+    ]
 
 
 def test_what_is_left_when_the_reference_is_finished_has_it_beside_it_again(block: Block) -> None:
     left = [launch for launch in block.launches if launch.environment == DOCKER]
-    found = parties(block, left, lambda _: True)
-    assert [[launch.name for launch in party] for party in found] == [
-        [f"0000-host-beside-{each.arm}", each.name] for each in left
+    split = parties(block, left, lambda _: True)
+    assert [[launch.name for launch in party] for party in split] == [
+        [f"0000-host-beside-{launch.arm}", launch.name] for launch in left
     ]
 
 

@@ -38,7 +38,7 @@ class Recorded:
         return carry_out
 
     def of(self, action: Action, cell: int) -> list[str]:
-        return [name for name, each in self.orders if (each.action, each.cell) == (action, cell)]
+        return [name for name, order in self.orders if (order.action, order.cell) == (action, cell)]
 
 
 def alone(cells: int) -> list[range]:
@@ -49,8 +49,8 @@ def alone(cells: int) -> list[range]:
 def conducted(arms: dict[str, Answer], cells: int = 1, asked: Measurement = QUICK) -> Recorded:
     """What arms that answer so were asked, in as many contests of one cell each."""
     seen = Recorded()
-    each = {name: seen.arm(name, answer) for name, answer in arms.items()}
-    assert conduct(each, alone(cells), asked, random.Random(1)) == {}
+    recording = {name: seen.arm(name, answer) for name, answer in arms.items()}
+    assert conduct(recording, alone(cells), asked, random.Random(1)) == {}
     return seen
 
 
@@ -63,7 +63,7 @@ def test_every_arm_has_every_cell_and_as_many_turns_of_as_many_operations() -> N
         taken = Counter(seen.of(Action.TURN, cell))
         assert set(taken) == set(arms) and len(set(taken.values())) == 1
         assert taken["host"] >= turns.FEWEST_ROUNDS
-    assert {(each.count, each.group) for _, each in seen.orders if each.count} == {(10, 1)}
+    assert {(order.count, order.group) for _, order in seen.orders if order.count} == {(10, 1)}
     assert [order.action for _, order in seen.orders[-3:]] == [Action.LEAVE] * 3
     assert shares == [0, 1 / 3, 2 / 3]
 
@@ -72,14 +72,14 @@ def test_rounds_visit_all_arms_in_orders_that_differ() -> None:
     names = ("a", "b", "c")
     seen = conducted(dict.fromkeys(names, USUAL), cells=4)
     taken = [seen.of(Action.TURN, cell) for cell in range(4)]
-    rounds = [tuple(each[i : i + 3]) for each in taken for i in range(0, len(each), 3)]
-    assert all(sorted(each) == sorted(names) for each in rounds)
+    rounds = [tuple(arms[i : i + 3]) for arms in taken for i in range(0, len(arms), 3)]
+    assert all(sorted(arms) == sorted(names) for arms in rounds)
     assert len(set(rounds)) > 3
 
 
 def test_one_group_and_one_count_serve_all_arms_of_a_cell() -> None:
     seen = conducted({"quick": Answer(2e-7, 8), "slow": Answer(2e-3, 1)})
-    orders = {(each.count, each.group) for _, each in seen.orders if each.action is Action.TURN}
+    orders = {(order.count, order.group) for _, order in seen.orders if order.action is Action.TURN}
     ((count, group),) = orders
     assert group == 8
     assert count * group * 2e-3 <= turns.TURN + 2e-3 * group
@@ -95,16 +95,16 @@ def test_an_interval_has_as_many_operations_as_in_other_blocks() -> None:
     arms = {"host": seen.arm("host", Answer(2e-7, 2))}
     assert conduct(arms, alone(2), QUICK, random.Random(1), agreed=agreed) == {}
     assert asked == [(0, 2), (1, 2)]
-    assert {each.group for _, each in seen.orders if each.action is Action.TURN} == {4}
+    assert {order.group for _, order in seen.orders if order.action is Action.TURN} == {4}
 
 
 @pytest.mark.parametrize("other", [True, False])
 def test_ranks_start_from_one_barrier_in_all_arms_that_can_measure_the_cell(other: bool) -> None:
     tight, answer = Answer(1e-4, tight=True), Answer(1e-4, tight=other)
     seen = conducted({"host": tight, "docker": answer, "lacking": Answer(0)})
-    turns = [each for _, each in seen.orders if each.action is Action.TURN]
-    assert {each.tight for each in turns} == {other}
-    assert all(orders_of(line_of([each])) == [each] for each in turns)
+    turns = [order for _, order in seen.orders if order.action is Action.TURN]
+    assert {order.tight for order in turns} == {other}
+    assert all(orders_of(line_of([order])) == [order] for order in turns)
 
 
 @pytest.mark.parametrize("action", list(Action))
@@ -116,7 +116,7 @@ def test_an_arm_that_is_lost_is_asked_nothing_more_and_the_others_go_on(action: 
     }
     lost = conduct(arms, alone(2), QUICK, random.Random(1))
     assert [(name, str(why)) for name, why in lost.items()] == [("bad", "bad is lost")]
-    asked = [each.action for name, each in seen.orders if name == "bad"]
+    asked = [order.action for name, order in seen.orders if name == "bad"]
     assert asked.count(action) == 1 and asked[-1] is action
     assert set(seen.of(Action.END, 1)) >= {"good"}
 
@@ -143,7 +143,7 @@ def test_a_cell_ends_early_where_all_medians_are_known_and_at_the_cap(
 def test_slow_operations_have_as_many_iterations_as_were_asked_for_whatever_the_cap() -> None:
     asked = Measurement(time_cap=1e-9, min_iterations=10, max_iterations=1000)
     seen = conducted(dict.fromkeys(("a", "b"), Answer(0.5, narrow=True)), asked=asked)
-    assert {each.count for _, each in seen.orders if each.action is Action.TURN} == {1}
+    assert {order.count for _, order in seen.orders if order.action is Action.TURN} == {1}
     assert Counter(seen.of(Action.TURN, 0)) == {"a": 10, "b": 10}
 
 
@@ -155,9 +155,9 @@ def test_the_turns_hold_what_was_asked_for(
     counts, fewest, rounds = turns._dealt({7: seconds, 8: 2 * seconds}, asked, alone=False)
     assert 1 <= rounds <= turns.MOST_ROUNDS and fewest >= turns.FEWEST_ROUNDS
     assert min(counts.values()) * fewest >= asked.min_iterations
-    for count, each in ((counts[7], seconds), (counts[8], 2 * seconds)):
+    for count, duration in ((counts[7], seconds), (counts[8], 2 * seconds)):
         assert count * rounds <= asked.max_iterations
-        assert count == 1 or (count - 1) * each < turns.TURN
+        assert count == 1 or (count - 1) * duration < turns.TURN
     counts, fewest, rounds = turns._dealt({7: seconds}, asked, alone=True)
     assert counts == {7: least} and fewest == 1 <= rounds
     assert least * rounds <= asked.max_iterations
@@ -178,21 +178,21 @@ def contested() -> list[tuple[str, Order]]:
 def test_an_arm_times_all_cells_of_a_contest_in_its_turn(
     contested: list[tuple[str, Order]],
 ) -> None:
-    taken = [(name, each.cell) for name, each in contested if each.action is Action.TURN]
+    taken = [(name, order.cell) for name, order in contested if order.action is Action.TURN]
     rounds = [taken[i : i + 4] for i in range(0, len(taken), 4)]
-    assert all(len(set(each)) == 4 for each in rounds) and len({*map(tuple, rounds)}) > 3
-    assert all(each[0][0] == each[1][0] for each in rounds), "an arm times its cells in one turn"
-    actions = [each.action for _, each in contested]
+    assert all(len(set(pairs)) == 4 for pairs in rounds) and len({*map(tuple, rounds)}) > 3
+    assert all(pairs[0][0] == pairs[1][0] for pairs in rounds), "an arm times its cells in one turn"
+    actions = [order.action for _, order in contested]
     assert actions[:4] == [Action.BEGIN] * 4 and actions[-4:] == [Action.END] * 4
 
 
 def test_each_cell_of_a_contest_has_a_count_of_its_own_and_all_have_one_group(
     contested: list[tuple[str, Order]],
 ) -> None:
-    orders = [each for _, each in contested if each.action is Action.TURN]
-    counts = {each.cell: each.count for each in orders}
+    orders = [order for _, order in contested if order.action is Action.TURN]
+    counts = {order.cell: order.count for order in orders}
     assert counts[1] > counts[2]
-    assert {each.group for each in orders} == {4}
+    assert {order.group for order in orders} == {4}
 
 
 def test_a_cell_that_an_arm_has_not_is_measured_by_those_that_have_it() -> None:
@@ -201,7 +201,7 @@ def test_a_cell_that_an_arm_has_not_is_measured_by_those_that_have_it() -> None:
     conduct({"all": seen.arm("all"), "some": some}, [range(2)], QUICK, random.Random(1))
     for name, cells in (("all", {0, 1, turns.NONE}), ("some", {0, turns.NONE})):
         asked = [order for who, order in seen.orders if who == name]
-        assert {each.cell for each in asked if each.action is not Action.BEGIN} == cells
+        assert {order.cell for order in asked if order.action is not Action.BEGIN} == cells
 
 
 @pytest.mark.parametrize("seconds", [1e-7, 1.7e-6, 1e-4, 3e-3, 0.5])
@@ -209,7 +209,9 @@ def test_a_cell_that_an_arm_has_not_is_measured_by_those_that_have_it() -> None:
 def test_a_turn_lasts_ten_milliseconds_in_the_fastest_arm_too(seconds: float, pace: float) -> None:
     fast, slow = Answer(seconds, pace=pace), Answer(2 * seconds, pace=2 * pace)
     seen = conducted({"fast": fast, "slow": slow})
-    (order,) = {each for _, each in seen.orders if each.action is Action.TURN and each.cell == 0}
+    (order,) = {
+        order for _, order in seen.orders if order.action is Action.TURN and order.cell == 0
+    }
     interval = max(seconds, pace)
     intervals = order.count * (1 + order.between)
     assert intervals * interval >= turns.LEAST * (1 - 1e-9)
@@ -224,11 +226,13 @@ def test_the_cells_of_a_turn_share_it_and_arms_that_lack_some_have_ten_milliseco
         "some": seen.arm("some", lambda order: Answer() if order.cell == 2 else USUAL),
     }
     conduct(arms, [[0, 1, 2]], QUICK, random.Random(1))
-    orders = {each for name, each in seen.orders if name == "some" and each.action is Action.TURN}
-    shares = {each.cell: each.count * (1 + each.between) * USUAL.seconds for each in orders}
+    orders = {
+        order for name, order in seen.orders if name == "some" and order.action is Action.TURN
+    }
+    shares = {order.cell: order.count * (1 + order.between) * USUAL.seconds for order in orders}
     assert shares == pytest.approx({0: turns.LEAST / 2, 1: turns.LEAST / 2})
 
 
 def test_an_arm_without_company_times_every_interval() -> None:
     seen = conducted({"host": Answer(1e-6)})
-    assert {each.between for _, each in seen.orders} == {0}
+    assert {order.between for _, order in seen.orders} == {0}

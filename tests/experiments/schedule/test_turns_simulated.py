@@ -83,25 +83,25 @@ def rows(block: int, name: str, arm: Arm, company: str) -> list[dict[str, object
 def campaign(factor: float, seed: int, *, in_turns: bool, noise: float = 1) -> pd.DataFrame:
     """Blocks of the host, the host again and a container that takes `factor` times as long."""
     machine, order = Machine(np.random.default_rng(seed)), random.Random(seed)
-    found: list[dict[str, object]] = []
+    cells: list[dict[str, object]] = []
     for block in range(BLOCKS):
         factors = {"host": 1.0, "host-again": 1.0, "docker": factor}
-        arms = {name: Arm(machine, each) for name, each in factors.items()}
+        arms = {name: Arm(machine, slowdown) for name, slowdown in factors.items()}
         arms["docker"].noise = noise
         parties = [arms] if in_turns else [{name: arms[name]} for name in order.sample([*arms], 3)]
         for party in parties:
             asked = {name: arm.carry_out for name, arm in party.items()}
             assert conduct(asked, numbers(["x"] * CELLS), ASKED, order) == {}
         for name, arm in arms.items():
-            found += rows(block, name, arm, " ".join(arms) if in_turns else "")
-    return pd.DataFrame(found)
+            cells += rows(block, name, arm, " ".join(arms) if in_turns else "")
+    return pd.DataFrame(cells)
 
 
 def claims(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[Verdict]]:
     floor = floors(cells).largest
-    found = paired_ratio(cells, "arm", "docker", "host")
-    ends = zip(found["low"], found["high"], strict=True)
-    return found, [verdict(low, high, floor) for low, high in ends]
+    ratios = paired_ratio(cells, "arm", "docker", "host")
+    ends = zip(ratios["low"], ratios["high"], strict=True)
+    return ratios, [verdict(low, high, floor) for low, high in ends]
 
 
 RARE = [pytest.param(factor, marks=pytest.mark.rare) for factor in (1.02, 1.05, 1.2)]
@@ -112,8 +112,8 @@ def test_a_known_effect_is_found_to_one_per_cent(factor: float) -> None:
     for seed in range(6):
         cells = campaign(factor, seed, in_turns=True)
         assert floors(cells).largest < 0.03
-        found, text = claims(cells)
-        assert np.median(np.abs(found["ratio"] / factor - 1)) < 0.01
+        ratios, text = claims(cells)
+        assert np.median(np.abs(ratios["ratio"] / factor - 1)) < 0.01
         if factor == 1:
             assert Verdict.DIFFERS not in text
         if factor >= 1.05:
@@ -136,14 +136,14 @@ def test_an_interval_holds_the_effect_as_often_as_it_says() -> None:
 
 def test_an_arm_with_four_times_the_noise_is_not_called_slower_or_faster() -> None:
     text = [
-        each
+        claim
         for seed in range(6)
-        for each in claims(campaign(1.0, 200 + seed, in_turns=True, noise=4))[1]
+        for claim in claims(campaign(1.0, 200 + seed, in_turns=True, noise=4))[1]
     ]
     assert text.count(Verdict.DIFFERS) <= 0.02 * len(text)
     assert Verdict.TOO_FEW not in text
 
 
 def test_one_after_the_other_the_same_machine_hides_all_but_large_effects() -> None:
-    found = [floors(campaign(1.05, seed, in_turns=False)).largest for seed in range(3)]
-    assert min(found) > 0.05
+    largest = [floors(campaign(1.05, seed, in_turns=False)).largest for seed in range(3)]
+    assert min(largest) > 0.05
