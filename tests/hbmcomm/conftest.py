@@ -33,8 +33,8 @@ def survivors(mpirun: Start, tmp_path: Path) -> Iterator[Survivors]:
     folder.mkdir()
 
     def run_on(program: Path, ranks: int, *args: str, mpi: str = "openmpi") -> dict[str, str]:
-        found = mpirun(program, ranks, *args, str(folder), mpi=mpi, code=None, survivors=True)
-        print(found.output)  # pytest shows it where a test fails
+        done = mpirun(program, ranks, *args, str(folder), mpi=mpi, code=None, survivors=True)
+        print(done.output)  # pytest shows it where a test fails
         return {path.name: path.read_text("utf-8") for path in folder.iterdir()}
 
     with nothing_left("hbmcomm.*"):

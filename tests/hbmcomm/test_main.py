@@ -32,17 +32,17 @@ def alone(*words: str) -> "subprocess.CompletedProcess[str]":
 def test_a_program_that_knows_mpi4py_alone_gets_what_mpi_promises(
     mpirun: Start, mpi: str, runner: str
 ) -> None:
-    found = mpirun(runner, 2, str(PROGRAM), "--kind", "of mine", "-m", mpi=mpi)
+    done = mpirun(runner, 2, str(PROGRAM), "--kind", "of mine", "-m", mpi=mpi)
     module = "hbmcomm" if runner == "hbmcomm" else "mpi4py.MPI"
-    assert found.output.count(f"kept {module}\n") == 2
+    assert done.output.count(f"kept {module}\n") == 2
 
 
 @pytest.mark.ranks
 def test_options_before_the_program_choose_the_communicator(mpirun: Start) -> None:
     chosen = ("--transport", "mpi", "--kind", "hbw")
-    found = mpirun("hbmcomm", 2, *chosen, "-c", REPR, env={"MEMKIND_HBW_NODES": "0"})
+    done = mpirun("hbmcomm", 2, *chosen, "-c", REPR, env={"MEMKIND_HBW_NODES": "0"})
     for rank in range(2):
-        assert f"<Communicator: rank {rank} of 2, transport mpi, kind hbw" in found.output
+        assert f"<Communicator: rank {rank} of 2, transport mpi, kind hbw" in done.output
 
 
 @pytest.mark.ranks
@@ -51,8 +51,8 @@ def test_a_module_is_run_as_python_runs_it(mpirun: Start, tmp_path: Path) -> Non
     body = f"{REPR}\nassert (__name__, sys.argv[1:]) == ('__main__', ['-c', '--kind'])\n"
     (tmp_path / "within" / "program.py").write_text(body, encoding="ascii")
     words = ("-m", "within.program", "-c", "--kind")
-    found = mpirun("hbmcomm", 2, *words, env={"PYTHONPATH": str(tmp_path)})
-    assert found.output.count("transport direct") == 2
+    done = mpirun("hbmcomm", 2, *words, env={"PYTHONPATH": str(tmp_path)})
+    assert done.output.count("transport direct") == 2
 
 
 @pytest.mark.ranks
@@ -68,9 +68,9 @@ def test_numpy_arrays_of_a_program_are_in_the_arena_where_asked_for(mpirun: Star
 @of_every_mpi
 def test_a_rank_that_ends_by_an_exception_ends_the_job(mpirun: Start, mpi: str) -> None:
     code = ONE_LEAVES.format(leave="raise LookupError('of rank 1')")
-    found = mpirun("hbmcomm", 2, "-c", code, mpi=mpi, code=None, timeout=60.0)
-    assert found.code != 0
-    assert "LookupError: of rank 1" in found.output
+    done = mpirun("hbmcomm", 2, "-c", code, mpi=mpi, code=None, timeout=60.0)
+    assert done.code != 0
+    assert "LookupError: of rank 1" in done.output
 
 
 @pytest.mark.ranks
@@ -88,10 +88,10 @@ def test_what_the_machine_lacks_is_one_line_of_rank_0(mpirun: Start) -> None:
         (("--kind", "hbm"), "unknown kind of memory 'hbm'"),
         (("--kind", "dax_kmem"), "dax_kmem"),
     ):
-        found = mpirun("hbmcomm", 2, *options, "-c", REPR, code=1)
-        assert found.output.count(text) == 1, found.output
-        assert found.output.count("hbmcomm: ") == 1
-        assert "Traceback" not in found.output
+        done = mpirun("hbmcomm", 2, *options, "-c", REPR, code=1)
+        assert done.output.count(text) == 1, done.output
+        assert done.output.count("hbmcomm: ") == 1
+        assert "Traceback" not in done.output
 
 
 @pytest.mark.parametrize(
@@ -105,18 +105,18 @@ def test_what_the_machine_lacks_is_one_line_of_rank_0(mpirun: Start) -> None:
     ],
 )
 def test_a_wrong_command_line_says_what_to_give(words: tuple[str, ...], text: str) -> None:
-    found = alone(*words)
-    assert found.returncode == 2
-    assert text in found.stderr
-    assert "usage: python -m hbmcomm [options] (PROGRAM | -m MODULE" in found.stderr
+    done = alone(*words)
+    assert done.returncode == 2
+    assert text in done.stderr
+    assert "usage: python -m hbmcomm [options] (PROGRAM | -m MODULE" in done.stderr
 
 
 def test_help_has_a_line_to_copy_and_starts_no_mpi() -> None:
     code = "import runpy, sys; sys.argv = ['hbmcomm', '--help']\n"
     code += "try: runpy.run_module('hbmcomm', run_name='__main__')\n"
     code += "finally: assert 'mpi4py.MPI' not in sys.modules"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
-    assert "mpiexec -n 4 python -m hbmcomm program.py" in found.stdout
-    assert "mpiexec -n 4 python -m mpi4py program.py" in found.stdout
-    assert max(map(len, found.stdout.splitlines())) <= 100
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "mpiexec -n 4 python -m hbmcomm program.py" in done.stdout
+    assert "mpiexec -n 4 python -m mpi4py program.py" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100

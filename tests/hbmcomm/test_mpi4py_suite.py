@@ -59,35 +59,35 @@ def folder() -> Path:
 
 
 def _modules(folder: Path, files: str) -> list[str]:
-    found = {path.stem for each in FILES[files] for path in folder.glob(f"{each}.py")}
+    modules = {path.stem for pattern in FILES[files] for path in folder.glob(f"{pattern}.py")}
     if files == "others":
-        found -= {name for each in FILES if each != files for name in _modules(folder, each)}
-    assert found
-    return sorted(found)
+        modules -= {name for group in FILES if group != files for name in _modules(folder, group)}
+    assert modules
+    return sorted(modules)
 
 
 @pytest.mark.parametrize(
     ("mpi", "ranks", "transport", "files"),
     [
         pytest.param(
-            *each,
-            id="-".join(map(str, each)),
-            marks=[pytest.mark.rare] * (each in SIMILAR and not ALL),
+            *case,
+            id="-".join(map(str, case)),
+            marks=[pytest.mark.rare] * (case in SIMILAR and not ALL),
         )
-        for each in (EVERY if ALL else QUICK)
+        for case in (EVERY if ALL else QUICK)
     ],
 )
 def test_mpi4pys_own_tests_pass(
     mpirun: Start, folder: Path, mpi: str, ranks: int, transport: str, files: str
 ) -> None:
     modules = _modules(folder, files)
-    found = mpirun(
+    done = mpirun(
         *(PROGRAM, ranks, str(folder), transport, *modules),
         mpi=mpi,
         timeout=1500.0 if ALL else 280.0,
     )
-    print(found.output)
-    counts = re.search(COUNTS.format(transport=transport, ranks=ranks), found.output, re.MULTILINE)
+    print(done.output)
+    counts = re.search(COUNTS.format(transport=transport, ranks=ranks), done.output, re.MULTILINE)
     assert counts
     run, named = int(counts[1]), int(counts[2])
     assert run > named > 50

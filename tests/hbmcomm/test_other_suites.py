@@ -125,11 +125,11 @@ def ended(
         timeout=SECONDS,
     )
     print(ran.output)
-    found = [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
-    for one in found:
+    reports = [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
+    for one in reports:
         assert ("Communicator: rank" in one["world"]) == (runner == "hbmcomm"), one["world"]
         assert ("transport direct" in one["world"]) == (runner == "hbmcomm"), one["world"]
-    return [one["outcomes"] for one in found]
+    return [one["outcomes"] for one in reports]
 
 
 @pytest.mark.parametrize(

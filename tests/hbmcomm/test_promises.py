@@ -39,8 +39,8 @@ PROMISES = {
 RARE = {
     *(f"{program}-mpich" for program in ("ranks/refused_alike", "ranks/next_transport")),
     *(
-        f"transports/ranks/{each}-mpich"
-        for each in ("many", "misuse", "objects", "serialized", "starts", "vectors")
+        f"transports/ranks/{name}-mpich"
+        for name in ("many", "misuse", "objects", "serialized", "starts", "vectors")
     ),
 }
 """Up to a minute each; under Open MPI they run in CI."""

@@ -24,8 +24,8 @@ for name in set(dir(hbmcomm)) - {"Communicator", "Flags", "Plan", "SharedArray",
     getattr(hbmcomm, name)
 print("mpi4py.MPI" in sys.modules)
 """
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert found.stdout == "False\n", found.stderr
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "False\n", done.stderr
 
 
 def test_the_version_is_the_installed_packages() -> None:
@@ -48,13 +48,13 @@ def test_the_library_names_no_command_and_no_file_of_the_suite() -> None:
         if file.suffix in (".py", ".c", ".h", ".md")
     ]
     assert len(files) > 100
-    found = [
+    mentions = [
         f"{file.name}: {line.strip()}"
         for file in files
         for line in file.read_text(encoding="utf-8").splitlines()
         if suite.search(line)
     ]
-    assert found == []
+    assert mentions == []
 
 
 def test_every_attribute_of_every_module_can_be_inspected() -> None:
@@ -76,9 +76,9 @@ for name, module in modules.items():
 print("no torch" * (not has_torch), len(modules) > 100)
 """
     command = [sys.executable, "-c", program]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert found.stdout.endswith(" True\n") and found.stdout.count("\n") == 1, (
-        found.stdout + found.stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.endswith(" True\n") and done.stdout.count("\n") == 1, (
+        done.stdout + done.stderr
     )
 
 

@@ -21,8 +21,8 @@ def test_ranks_read_and_write_each_others_arrays_and_wait_for_flags(
 
 
 def test_on_two_hosts_ranks_share_with_those_of_their_own(mpirun: Start) -> None:
-    found = mpirun(ON_HOSTS, 3, "0,0,1", str(PROGRAMS / "sharing_on_hosts.py"))
-    assert found.output.count("shared") == 3
+    done = mpirun(ON_HOSTS, 3, "0,0,1", str(PROGRAMS / "sharing_on_hosts.py"))
+    assert done.output.count("shared") == 3
 
 
 def test_a_rank_that_dies_ends_each_wait_for_it(survivors: Survivors) -> None:

@@ -49,9 +49,9 @@ JSON = st.recursive(
 @given(TREES)
 def test_what_is_written_is_read(tree: Tree) -> None:
     line = typed_json.write(tree)
-    found = typed_json.read(Tree, line, str)
-    assert found == tree
-    assert list(map(type, found)) == list(map(type, tree))
+    parsed = typed_json.read(Tree, line, str)
+    assert parsed == tree
+    assert list(map(type, parsed)) == list(map(type, tree))
     assert b"\n" not in line
 
 

@@ -56,7 +56,7 @@ def test_a_program_gets_our_types_and_every_mistake_is_found(tmp_path: Path) -> 
     mistaken = tmp_path / "mistaken.py"
     mistaken.write_text("\n".join(["import hbmcomm", *MISTAKES]), encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file="]
-    found = subprocess.run(
+    done = subprocess.run(
         [*command, "right.py", mistaken.name],
         cwd=tmp_path,
         env=os.environ | {"MYPYPATH": str(ROOT)},
@@ -64,10 +64,10 @@ def test_a_program_gets_our_types_and_every_mistake_is_found(tmp_path: Path) -> 
         text=True,
         check=False,
     )
-    errors = re.findall(r"^(.*\.py):(\d+): error: .* \[([a-z-]+)\]$", found.stdout, re.MULTILINE)
+    errors = re.findall(r"^(.*\.py):(\d+): error: .* \[([a-z-]+)\]$", done.stdout, re.MULTILINE)
     assert errors == [
         (mistaken.name, str(line), code) for line, code in enumerate(MISTAKES.values(), 2)
-    ], found.stdout + found.stderr
+    ], done.stdout + done.stderr
 
 
 def test_the_types_are_shipped() -> None:

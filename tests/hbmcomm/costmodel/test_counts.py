@@ -36,7 +36,7 @@ def longest(walk: Algorithm, hosts: int, alpha: float, beta: float, gamma: float
     ends: dict[tuple[int, int], float] = {(host, -1): 0.0 for host in range(hosts)}
     waiting = [(host, place) for host, steps in enumerate(programs) for place in range(len(steps))]
     while waiting:
-        place = next(each for each in waiting if _ready(each, programs, partner, ends))
+        place = next(place for place in waiting if _ready(place, programs, partner, ends))
         waiting.remove(place)
         host, number = place
         step = programs[host][number]
@@ -51,19 +51,19 @@ def longest(walk: Algorithm, hosts: int, alpha: float, beta: float, gamma: float
 
 
 def _messages(host: int, step: Step) -> list[tuple[tuple[int, int], int]]:
-    out = [((host, each.host), each.entries[1] - each.entries[0]) for each in step.sends]
-    return out + [((each.host, host), each.entries[1] - each.entries[0]) for each in step.receives]
+    out = [((host, sent.host), sent.entries[1] - sent.entries[0]) for sent in step.sends]
+    return out + [((got.host, host), got.entries[1] - got.entries[0]) for got in step.receives]
 
 
 def _places(programs: list[list[Step]], which: str) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """By sender and receiver, the steps that have their messages, in order."""
-    found = defaultdict(list)
+    places = defaultdict(list)
     for host, steps in enumerate(programs):
         for number, step in enumerate(steps):
-            for each in getattr(step, which):
-                key = (host, each.host) if which == "sends" else (each.host, host)
-                found[key].append((host, number))
-    return found
+            for message in getattr(step, which):
+                key = (host, message.host) if which == "sends" else (message.host, host)
+                places[key].append((host, number))
+    return places
 
 
 def _ready(place, programs, partner, ends) -> bool:  # type: ignore[no-untyped-def]

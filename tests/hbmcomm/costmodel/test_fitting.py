@@ -28,7 +28,8 @@ def times(model: Model, noise: float = 0.0) -> list[Sample]:
 
 def worst(model: Model, samples: list[Sample]) -> float:
     return max(
-        abs(model.seconds(each.ranks, each.nbytes, MACHINE) / each.seconds - 1) for each in samples
+        abs(model.seconds(sample.ranks, sample.nbytes, MACHINE) / sample.seconds - 1)
+        for sample in samples
     )
 
 
@@ -39,30 +40,30 @@ def made(algorithm: str, operation: str = "allreduce") -> Model:
 
 def test_times_of_a_model_are_found_again_by_transport_direct() -> None:
     true = made("shared")
-    found = fit("allreduce", times(true), MACHINE, shared=True)
-    assert worst(found, times(true)) < 0.05
+    model = fit("allreduce", times(true), MACHINE, shared=True)
+    assert worst(model, times(true)) < 0.05
 
 
 @pytest.mark.parametrize("algorithm", ["flat", "ring", "rabenseifner"])
 def test_the_algorithm_that_times_are_made_of_is_recognised(algorithm: str) -> None:
     true = made(algorithm)
-    found = fit("allreduce", times(true, 0.02), MACHINE, shared=False)
-    assert found.long.algorithm == algorithm
-    assert worst(found, times(true)) < 0.1
+    model = fit("allreduce", times(true, 0.02), MACHINE, shared=False)
+    assert model.long.algorithm == algorithm
+    assert worst(model, times(true)) < 0.1
 
 
 def test_short_and_long_messages_can_take_two_algorithms() -> None:
     true = made("ring")
     true = true._replace(switch=4096, short=made("recursive-doubling").short)
-    found = fit("allreduce", times(true, 0.01), MACHINE, shared=False)
-    assert found.switch == 4096
-    assert found.long.algorithm == "ring"
-    assert found.short.algorithm in ("recursive-doubling", "binomial")  # twice as much of the same
+    model = fit("allreduce", times(true, 0.01), MACHINE, shared=False)
+    assert model.switch == 4096
+    assert model.long.algorithm == "ring"
+    assert model.short.algorithm in ("recursive-doubling", "binomial")  # twice as much of the same
 
 
 def test_only_the_algorithm_that_is_named_is_fitted() -> None:
-    found = fit("bcast", times(made("ring", "bcast")), MACHINE, shared=False, only="flat")
-    assert {found.short.algorithm, found.long.algorithm} == {"flat"}
+    model = fit("bcast", times(made("ring", "bcast")), MACHINE, shared=False, only="flat")
+    assert {model.short.algorithm, model.long.algorithm} == {"flat"}
 
 
 def test_no_rank_waits_for_itself() -> None:
@@ -94,9 +95,9 @@ def test_weights_are_never_negative_and_explain_what_they_made(
     rng = np.random.default_rng(rows)
     columns = rng.random((rows, 3)) + 0.01
     total = columns @ (np.array(weights) + 0.01)
-    squares, freedom, found = nonnegative(columns / total[:, None])
-    assert (found >= 0).all()
-    assert freedom == (found > 0).sum()
+    squares, freedom, fitted = nonnegative(columns / total[:, None])
+    assert (fitted >= 0).all()
+    assert freedom == (fitted > 0).sum()
     assert squares / rows < 0.05**2
 
 
@@ -105,9 +106,9 @@ def test_weights_are_never_negative_and_explain_what_they_made(
     [
         ([Sample(2, 1024, 1e-6)] * 9, "9 times of 1 lengths were given"),
         ([Sample(2, 1024, 1e-6), Sample(2, 4096, 1e-6)], "measure at least 3 times"),
-        ([Sample(2, each, math.nan) for each in (1, 2, 3, 4)], "is not a time of a collective"),
-        ([Sample(1, each, 1e-6) for each in (1, 2, 3, 4)], "2 ranks or more"),
-        ([Sample(2, each, 1e-6) for each in (0, 0, 8)], "at least 1 byte"),
+        ([Sample(2, nbytes, math.nan) for nbytes in (1, 2, 3, 4)], "is not a time of a collective"),
+        ([Sample(1, nbytes, 1e-6) for nbytes in (1, 2, 3, 4)], "2 ranks or more"),
+        ([Sample(2, nbytes, 1e-6) for nbytes in (0, 0, 8)], "at least 1 byte"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused_with_the_reason(

@@ -19,30 +19,30 @@ def test_buckets_are_full_or_the_last() -> None:
 
 
 def test_without_overlap_exchange_and_computation_add_up() -> None:
-    found = step(LAYERS, second_per_ten, forward=2.0, bucket=1, overlapped=False)
-    assert found.computation == 6
-    assert found.communication == pytest.approx(4.5)
-    assert found.whole == pytest.approx(10.5)
-    assert found.exposed == pytest.approx(4.5)
+    times = step(LAYERS, second_per_ten, forward=2.0, bucket=1, overlapped=False)
+    assert times.computation == 6
+    assert times.communication == pytest.approx(4.5)
+    assert times.whole == pytest.approx(10.5)
+    assert times.exposed == pytest.approx(4.5)
 
 
 def test_an_exchange_waits_for_its_gradients_and_for_the_exchange_before() -> None:
-    found = step(LAYERS, second_per_ten, forward=2.0, bucket=1)
+    times = step(LAYERS, second_per_ten, forward=2.0, bucket=1)
     # ends of the layers: 3, 4, 5, 6; exchanges: 3 to 4, 5 to 8, 8 to 8.5
-    assert found.whole == pytest.approx(8.5)
+    assert times.whole == pytest.approx(8.5)
 
 
 def test_a_fast_network_hides_all_but_the_last_bucket() -> None:
-    found = step(LAYERS, lambda nbytes: nbytes / 1000, bucket=1)
-    assert found.exposed == pytest.approx(0.005)
+    times = step(LAYERS, lambda nbytes: nbytes / 1000, bucket=1)
+    assert times.exposed == pytest.approx(0.005)
 
 
 def test_overlap_never_takes_longer() -> None:
     for bucket in (1, 15, 100):
         for rate in (1, 10, 1000):
             whole = [
-                step(LAYERS, lambda n, rate=rate: n / rate, bucket=bucket, overlapped=each).whole  # type: ignore[misc]
-                for each in (True, False)
+                step(LAYERS, lambda n, rate=rate: n / rate, bucket=bucket, overlapped=early).whole  # type: ignore[misc]
+                for early in (True, False)
             ]
             assert whole[0] <= whole[1]
 

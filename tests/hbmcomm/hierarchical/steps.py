@@ -46,7 +46,7 @@ def steps(
     if pieces:
         fields["pieces"] = ranges
     schedule, step = ffi.new("hbm_schedule *", fields), ffi.new("hbm_step *")
-    found, joined = Steps(), Step()
+    plan, joined = Steps(), Step()
     index = 0
     while lib.hbm_step_of(schedule, index, step):
         index += 1
@@ -58,9 +58,9 @@ def steps(
         )
         if not step.joined:
             if joined.sends or joined.receives:
-                found.append(joined)
+                plan.append(joined)
             joined = Step()
-    return found
+    return plan
 
 
 def _messages(host: int, entries: object) -> tuple[Message, ...]:

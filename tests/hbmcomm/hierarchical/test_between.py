@@ -34,13 +34,13 @@ class Played:
 
     def __init__(self, plans: list[Steps], entries: list[list[Entry]]) -> None:
         self.entries = entries
-        self.sent = [sum(_length(each) for step in plan for each in step.sends) for plan in plans]
+        self.sent = [sum(_length(sent) for step in plan for sent in step.sends) for plan in plans]
         self.messages = sum(len(step.sends) for plan in plans for step in plan)
         self.rounds = max(map(len, plans))
         self._wires: dict[tuple[int, int], deque[tuple[list[Entry], bool]]] = defaultdict(deque)
         hosts = [self._play(host, plan) for host, plan in enumerate(plans)]
         for _ in range(4 * (self.rounds + 1) * len(hosts)):
-            hosts = [each for each in hosts if next(each, "over") != "over"]
+            hosts = [host for host in hosts if next(host, "over") != "over"]
         assert not hosts, "hosts wait for messages that nobody sends"
         assert not any(self._wires.values()), "a message that nobody takes"
 
@@ -79,9 +79,9 @@ def play(algorithm: Callable[[int, int, int], Steps], size: int, count: int) -> 
 def test_an_allreduce_gives_all_hosts_the_same_numbers_in_the_same_order(
     name: str, size: int, count: int
 ) -> None:
-    found = play(algorithm(name), size, count).entries
-    assert all(each == found[0] for each in found)
-    assert all(sorted(entry) == list(range(size)) for entry in found[0])
+    by_host = play(algorithm(name), size, count).entries
+    assert all(entries == by_host[0] for entries in by_host)
+    assert all(sorted(entry) == list(range(size)) for entry in by_host[0])
 
 
 @pytest.mark.parametrize("algorithms", [TREE, CHAIN, FAN])
@@ -91,7 +91,7 @@ def test_from_a_root_and_to_a_root_each_other_host_takes_one_message(
 ) -> None:
     root = data.draw(st.integers(0, size - 1))
     bcast, reduce = (play(partial(of, root=root), size, count) for of in algorithms)
-    assert all(each == [(root,)] * count for each in bcast.entries)
+    assert all(entries == [(root,)] * count for entries in bcast.entries)
     assert all(sorted(entry) == list(range(size)) for entry in reduce.entries[root])
     assert bcast.messages == reduce.messages == size - 1
 
@@ -105,7 +105,7 @@ def test_in_a_tree_a_host_serves_the_next_one_once_the_last_has_answered(size: i
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=9))
 def test_rings_reduce_and_gather_pieces_of_any_lengths(lengths: list[int]) -> None:
-    ends = [sum(lengths[: each + 1]) for each in range(len(lengths))]
+    ends = [sum(lengths[: host + 1]) for host in range(len(lengths))]
     pieces: list[Range] = [(end - length, end) for end, length in zip(ends, lengths, strict=True)]
     size, count = len(pieces), ends[-1]
 
@@ -114,10 +114,10 @@ def test_rings_reduce_and_gather_pieces_of_any_lengths(lengths: list[int]) -> No
     for host, entries in enumerate(play(scatter, size, count).entries):
         begin, end = pieces[host]
         assert all(sorted(entry) == list(range(size)) for entry in entries[begin:end])
-    found = play(gather, size, count)
+    played = play(gather, size, count)
     wanted = [(host,) for host, length in enumerate(lengths) for _ in range(length)]
-    assert all(entries == wanted for entries in found.entries)
-    assert found.sent == [count - lengths[(host + 1) % size] for host in range(size)]
+    assert all(entries == wanted for entries in played.entries)
+    assert played.sent == [count - lengths[(host + 1) % size] for host in range(size)]
 
 
 @given(sizes)
@@ -126,12 +126,12 @@ def test_after_a_barrier_every_host_has_heard_of_every_other(size: int) -> None:
     barrier = algorithm("MEET")
     plans = [barrier(host, size, 1) for host in range(size)]
     for turn in range(max(map(len, plans))):
-        before = [set(each) for each in heard]
+        before = [set(hosts) for hosts in heard]
         for host, plan in enumerate(plans):
             for source, _ in plan[turn].receives:
                 assert host in [to for to, _ in plans[source][turn].sends]
                 heard[host] |= before[source]
-    assert all(each == set(range(size)) for each in heard)
+    assert all(hosts == set(range(size)) for hosts in heard)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_after_a_barrier_every_host_has_heard_of_every_other(size: int) -> None:
 def test_an_algorithm_is_the_named_one_or_follows_from_the_length(
     asked: str, size: int, nbytes: int, name: str
 ) -> None:
-    asked_for, expected = (getattr(lib, f"HBM_{each}") for each in (asked, name))
+    asked_for, expected = (getattr(lib, f"HBM_{suffix}") for suffix in (asked, name))
     assert lib.hbm_choose_allreduce(asked_for, size, nbytes) == expected
 
 

@@ -16,10 +16,10 @@ def test_a_rank_that_one_of_a_host_cannot_map_is_another_host() -> None:
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=12))
 def test_hosts_of_any_placement_are_found(hosts: list[int]) -> None:
     reach = [{other for other, host in enumerate(hosts) if host == own} for own in hosts]
-    found = groups(reach)
-    assert sorted(rank for ranks in found for rank in ranks) == list(range(len(hosts)))
-    assert all(len({hosts[rank] for rank in ranks}) == 1 for ranks in found)
-    assert len(found) == len(set(hosts))
+    grouped = groups(reach)
+    assert sorted(rank for ranks in grouped for rank in ranks) == list(range(len(hosts)))
+    assert all(len({hosts[rank] for rank in ranks}) == 1 for ranks in grouped)
+    assert len(grouped) == len(set(hosts))
 
 
 def test_the_first_ranks_of_all_numa_nodes_lead_before_the_second_ones() -> None:

@@ -39,24 +39,24 @@ def test_random_programs_between_hosts_are_right(
 
 
 def test_reductions_between_hosts_are_mpi4pys(mpirun: Start) -> None:
-    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(PROGRAMS / "reductions.py"))
-    assert found.output.count("kept all") == 4, found.output
+    ended = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(PROGRAMS / "reductions.py"))
+    assert ended.output.count("kept all") == 4, ended.output
 
 
 def test_auto_takes_what_fits_the_ranks_of_each_communicator_and_the_threads_of_mpi(
     mpirun: Start,
 ) -> None:
     program, threads = str(HERE / "auto.py"), {"MPI4PY_RC_THREAD_LEVEL": "serialized"}
-    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", program, mpi="mpich", env=threads)
-    assert found.output.count("fits") == 4
+    ended = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", program, mpi="mpich", env=threads)
+    assert ended.output.count("fits") == 4
 
 
 def test_promises_are_kept_with_the_same_bits_in_every_run(mpirun: Start) -> None:
     digests = []
     for mpi in ("openmpi", "mpich"):
-        found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", str(HERE / "promises.py"), mpi=mpi)
-        assert found.output.count("kept all") == 4, found.output
-        digests += [line for line in found.output.splitlines() if line.startswith("digest ")]
+        ended = mpirun(HERE / "on_hosts.py", 4, "0,1,0,2", str(HERE / "promises.py"), mpi=mpi)
+        assert ended.output.count("kept all") == 4, ended.output
+        digests += [line for line in ended.output.splitlines() if line.startswith("digest ")]
     assert len(digests) == 8 and len(set(digests)) == 1
 
 
@@ -65,17 +65,17 @@ def test_ranks_that_call_different_collectives_get_an_error(
     mpirun: Start, mpi: str, nbytes: int
 ) -> None:
     program = (HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "differing.py"), str(nbytes))
-    found = mpirun(*program, mpi=mpi, code=None)
-    errors = [line for line in found.output.splitlines() if "after " in line]
-    assert len(errors) == 4, found.output
+    ended = mpirun(*program, mpi=mpi, code=None)
+    errors = [line for line in ended.output.splitlines() if "after " in line]
+    assert len(errors) == 4, ended.output
     assert any("CallMismatch: ranks called different" in line for line in errors), errors
     assert all("unusable now" in line for line in errors)
 
 
 def test_an_error_with_a_call_in_flight_ends_the_calls_of_all(mpirun: Start) -> None:
-    found = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "given_up.py"), code=None)
-    assert found.output.count(" ended: ") == 4, found.output
-    assert "its request: this communicator is unusable since" in found.output
+    ended = mpirun(HERE / "on_hosts.py", 4, "0,1,0,1", str(HERE / "given_up.py"), code=None)
+    assert ended.output.count(" ended: ") == 4, ended.output
+    assert "its request: this communicator is unusable since" in ended.output
 
 
 def test_a_close_that_a_signal_interrupts_is_made_up_for_at_the_programs_end(mpirun: Start) -> None:

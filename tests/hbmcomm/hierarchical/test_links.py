@@ -31,9 +31,9 @@ def created() -> list[watch.Watch | None]:
         def allgather(value: Any) -> list[Any]:
             told[number] = value
             meeting.wait()
-            found = list(told)
+            gathered = list(told)
             meeting.wait()
-            return found
+            return gathered
 
         return watch.create(allgather, Layout([(0,), (1,)], number, 1, NODES))
 
@@ -71,8 +71,8 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(links, "begin", begin_or_not)
     yield
-    for each in others:
-        each.close()
+    for peer in others:
+        peer.close()
 
 
 @pytest.mark.timeout(60)
@@ -85,9 +85,9 @@ def test_ranks_are_connected_by_an_address_beside_silent_ones(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         watches = created()
-    for each in watches:
-        assert each is not None
-        each.close()
+    for rank_watch in watches:
+        assert rank_watch is not None
+        rank_watch.close()
 
 
 @pytest.mark.usefixtures("silent")
@@ -102,9 +102,9 @@ def test_rank_0_warns_where_ranks_cannot_be_connected(monkeypatch: pytest.Monkey
 
 def test_ranks_of_one_network_meet_on_its_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     listened = announcing(monkeypatch, ())
-    for each in created():
-        assert each is not None
-        each.close()
+    for rank_watch in created():
+        assert rank_watch is not None
+        rank_watch.close()
     assert listened == [[LOOPBACK]]  # rank 0: no rank connects to the last one
 
 
@@ -115,16 +115,16 @@ def test_a_process_listens_where_its_routes_to_the_callers_begin() -> None:
     assert links.reached_at(own, same) == [LOOPBACK]
     assert links.reached_at(own, [empty]) == [LOOPBACK]  # there is no route to nowhere
     for address in ("127.0.0.9", SILENT[0][0]):
-        found = links.reached_at(own, [empty._replace(addresses=(address,)), *same])
-        assert len(found) == 1 and found[0] in own.addresses
+        addresses = links.reached_at(own, [empty._replace(addresses=(address,)), *same])
+        assert len(addresses) == 1 and addresses[0] in own.addresses
 
 
 @pytest.fixture
 def listener() -> Iterator[links.Listener]:
     """A listener that accepts ranks in a thread until the test ends."""
-    found = links.Listener([LOOPBACK])
-    yield found
-    found.close()
+    listening = links.Listener([LOOPBACK])
+    yield listening
+    listening.close()
 
 
 def test_a_listener_is_at_the_addresses_that_it_announces_alone() -> None:
@@ -169,12 +169,12 @@ def test_strangers_who_say_little_hold_up_no_rank(
         began = time.monotonic()
         link = links.connect(listener.offer, 7)
         assert time.monotonic() - began < LATE
-        found = accepted.result()
-        assert found is not None and found[0] == 7
-        found[1].send(links.Notice(7, "left", 3))
+        ranked = accepted.result()
+        assert ranked is not None and ranked[0] == 7
+        ranked[1].send(links.Notice(7, "left", 3))
         assert link.receive() == [links.Notice(7, "left", 3)]
-        for each in (link, found[1]):
-            each.close()
+        for end in (link, ranked[1]):
+            end.close()
         drip.result()
 
 

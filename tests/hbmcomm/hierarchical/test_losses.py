@@ -98,7 +98,7 @@ def test_whatever_is_lost_no_rank_hangs_and_nothing_stays(
         seen = {name: words for name, words in every.items() if words}  # or ended as it wrote
         stay = running(made) | ({"mpiexec"} if launch.is_alive() and kind != "link" else set())
         shared = [name for name in made.names if "hbmcomm" in files(made, name)]
-        crashes = [found for path in tmp_path.glob("crash-*") if (found := path.read_text("utf-8"))]
+        crashes = [crash for path in tmp_path.glob("crash-*") if (crash := path.read_text("utf-8"))]
     finally:
         made.end()
         launch.join()

@@ -36,8 +36,8 @@ def test_random_programs_between_unequal_hosts_are_right(
         mpi, seed = FLAVOURS[launches % len(FLAVOURS)], str(SEED + launches)
         words = ("hierarchical", str(EACH), seed, str(tmp_path))
         places, how = made.packed(*COUNTS), {"mpi": mpi, "timeout": 400, "env": WITHOUT}
-        found = mpirun_on(made, places, PROGRAMS, *words, **how)
-        assert "calls right on 6 ranks" in found.output, f"seed {seed} under {mpi}: {found.output}"
+        done = mpirun_on(made, places, PROGRAMS, *words, **how)
+        assert "calls right on 6 ranks" in done.output, f"seed {seed} under {mpi}: {done.output}"
         launches += 1
         print(f"{launches} launches right, the last under {mpi}", flush=True)
 
@@ -48,7 +48,7 @@ def test_each_link_carries_what_the_formula_says_however_ranks_are_placed(
 ) -> None:
     made = hosts(4)
     places = made.packed(2) if packed else made.in_turn(8)
-    found = mpirun_on(made, places, RANKS / "carried.py", str(MIB), mpi=mpi)
-    (line,) = [each for each in found.output.splitlines() if each.startswith("carried ")]
-    least, most = (float(each) / (2 * 3 / 4 * MIB) for each in line.split()[1:])
-    assert 1.0 < least <= most < HEADERS, found
+    done = mpirun_on(made, places, RANKS / "carried.py", str(MIB), mpi=mpi)
+    (line,) = [line for line in done.output.splitlines() if line.startswith("carried ")]
+    least, most = (float(nbytes) / (2 * 3 / 4 * MIB) for nbytes in line.split()[1:])
+    assert 1.0 < least <= most < HEADERS, done

@@ -36,7 +36,7 @@ def test_a_control_block_serves_again_when_all_ranks_have_left() -> None:
     assert offset(second[0], 0) != before
     first[2].retire()
     third = ranks.arenas()
-    assert [offset(each, rank) for rank, each in enumerate(third)] == [before] * 3
+    assert [offset(arena, rank) for rank, arena in enumerate(third)] == [before] * 3
     for arena in third:
         assert ctypes.string_at(arena.ranks[0].control, CONTROL) == bytes(CONTROL)
 

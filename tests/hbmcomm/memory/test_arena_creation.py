@@ -50,7 +50,7 @@ def regular() -> Kind:
 
 
 def open_files() -> set[str]:
-    return {each.name for each in Path("/proc/self/fd").iterdir()}
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
 
 
 def mapped() -> int:
@@ -74,7 +74,7 @@ def test_every_rank_finds_every_other_rank_s_arrays_and_control_block() -> None:
         assert own.holds(block)
         ctypes.memset(own.ranks[owner].control, 7, CONTROL)
     for own in arenas:
-        assert all(ctypes.string_at(each.control, 2) == b"\7\7" for each in own.ranks)
+        assert all(ctypes.string_at(place.control, 2) == b"\7\7" for place in own.ranks)
 
 
 def test_it_takes_two_exchanges_which_carry_what_the_ranks_tell_beside() -> None:
@@ -87,9 +87,9 @@ def test_it_takes_two_exchanges_which_carry_what_the_ranks_tell_beside() -> None
             segments=rank.segments,
         )
 
-    found = ranks(tell)
+    outcomes = ranks(tell)
     assert ranks.exchanges == 2
-    assert [extras for _, extras in found] == [[{"cpus": 0}, {"cpus": 1}, {"cpus": 2}]] * 3
+    assert [extras for _, extras in outcomes] == [[{"cpus": 0}, {"cpus": 1}, {"cpus": 2}]] * 3
 
 
 def test_the_arenas_of_the_same_processes_share_their_segments() -> None:
@@ -131,12 +131,12 @@ def test_what_closes_every_way_to_one_rank_closes_it_to_all(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks.segments[1], step, refuse)
-        found = ranks.arenas()
-    assert [type(each) for each in found] == [ArenaUnavailable] * 3
-    assert len({str(each) for each in found}) == 1
-    assert "memfd: rank 1: " in str(found[0]) and "shm: rank 1: " in str(found[0])
-    assert str(error) in str(found[0])
-    assert all(isinstance(each, Arena) for each in ranks.arenas())
+        failures = ranks.arenas()
+    assert [type(failure) for failure in failures] == [ArenaUnavailable] * 3
+    assert len({str(failure) for failure in failures}) == 1
+    assert "memfd: rank 1: " in str(failures[0]) and "shm: rank 1: " in str(failures[0])
+    assert str(error) in str(failures[0])
+    assert all(isinstance(arena, Arena) for arena in ranks.arenas())
     assert not files()
 
 
@@ -156,9 +156,9 @@ def test_what_one_rank_cannot_have_is_the_same_error_on_all(error: Exception) ->
         ]
 
     ranks = Cast(3)
-    found = ranks(play)
-    assert [type(each) for each in found] == [type(error)] * 3
-    assert {str(each) for each in found} == {f"rank 2: {error}"}
+    failures = ranks(play)
+    assert [type(failure) for failure in failures] == [type(error)] * 3
+    assert {str(failure) for failure in failures} == {f"rank 2: {error}"}
     assert ranks.exchanges == 1
 
 
@@ -188,12 +188,12 @@ def test_an_arena_that_one_rank_cannot_begin_with_is_had_by_none(error: Exceptio
         return rank.arena(begin=begin)
 
     ranks = Cast(3)
-    found = ranks(play)
+    failures = ranks(play)
     assert {1, 2} == set(begun)
     expected = OutOfMemory if isinstance(error, MemoryError) else HbmcommError
-    assert [type(each) for each in found] == [expected] * 3
-    assert str(error) in str(found[1])
-    assert all(isinstance(each, Arena) for each in ranks.arenas())
+    assert [type(failure) for failure in failures] == [expected] * 3
+    assert str(error) in str(failures[1])
+    assert all(isinstance(arena, Arena) for arena in ranks.arenas())
 
 
 def blind(prefix: str) -> Callable[[Locator], segment.Segment]:
@@ -214,7 +214,7 @@ def test_ranks_without_each_other_s_proc_share_through_dev_shm(
     ranks = Cast(2)
     arenas = ranks.arenas()
     assert not files()
-    assert all(np.asarray(each.allocate(MIB)).size for each in arenas)
+    assert all(np.asarray(arena.allocate(MIB)).size for arena in arenas)
     exchanges = ranks.exchanges
     again = ranks.arenas()  # what has no name any more is mapped already
     assert again[0].ranks[1].arrays == arenas[0].ranks[1].arrays
@@ -228,10 +228,10 @@ def test_hidden_segments_are_no_use_to_ranks_that_have_not_mapped_them(
     pair, trio = Cast(2), Cast(3)
     first = pair.arenas()
     trio.segments[:2] = pair.segments
-    found = trio.arenas()
-    assert all(isinstance(each, Arena) for each in found)
+    arenas = trio.arenas()
+    assert all(isinstance(arena, Arena) for arena in arenas)
     assert trio.exchanges == 4  # the hidden ones, then new ones
-    assert first[0].ranks[0].arrays != found[0].ranks[0].arrays
+    assert first[0].ranks[0].arrays != arenas[0].ranks[0].arrays
     assert not files()
 
 
@@ -239,10 +239,10 @@ def test_ranks_that_can_share_nothing_are_reported_who_cannot_see_whom(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(segment, "attach", blind("/"))
-    found = Cast(2).arenas()
-    assert {type(each) for each in found} == {ArenaUnavailable}
-    assert "rank 0: cannot map the memory of rank 1" in str(found[0])
-    assert str(found[0]) == str(found[1])
+    failures = Cast(2).arenas()
+    assert {type(failure) for failure in failures} == {ArenaUnavailable}
+    assert "rank 0: cannot map the memory of rank 1" in str(failures[0])
+    assert str(failures[0]) == str(failures[1])
     monkeypatch.setattr(segment, "BACKINGS", ())
     assert "no method is available" in str(Cast(2).arenas()[0])
 
@@ -254,8 +254,8 @@ def test_no_memory_for_a_control_block_is_an_error_on_all(monkeypatch: pytest.Mo
         raise OutOfMemory("nothing left")
 
     monkeypatch.setattr("hbmcomm.memory.capacity.steps", short)
-    found = ranks.arenas()
-    assert [str(each) for each in found] == ["rank 0: nothing left"] * 2
+    failures = ranks.arenas()
+    assert [str(failure) for failure in failures] == ["rank 0: nothing left"] * 2
 
 
 @pytest.mark.parametrize("control", [-1, -4096, 2**40, 100, 2**63])
@@ -279,17 +279,17 @@ def test_notices_of_any_form_are_no_danger(offer: Any) -> None:
 
 def check_liar(lie: Callable[[Any, Any], Any], text: str) -> None:
     """Rank 1 sends the others something else than it should."""
-    found = Cast(2)(lambda rank: rank.misled(lie).arena())
-    assert {type(each) for each in found} == {ArenaUnavailable}
-    assert text in str(found[0])
+    failures = Cast(2)(lambda rank: rank.misled(lie).arena())
+    assert {type(failure) for failure in failures} == {ArenaUnavailable}
+    assert text in str(failures[0])
 
 
 def test_ranks_of_other_pid_namespaces_have_no_number_here() -> None:
     def lie(offer: Any, _: Any) -> Any:
         return offer._replace(pid_namespace=(1, 2))
 
-    found = Cast(2)(lambda rank: rank.misled(lie).arena())
-    assert [place.pid for place in found[0].ranks] == [os.getpid(), 0]
+    arenas = Cast(2)(lambda rank: rank.misled(lie).arena())
+    assert [place.pid for place in arenas[0].ranks] == [os.getpid(), 0]
 
 
 def test_more_ranks_than_the_core_serves_are_refused() -> None:

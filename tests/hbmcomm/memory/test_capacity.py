@@ -87,15 +87,15 @@ def test_steps_cover_a_block_and_get_smaller_where_less_is_free(
 
 
 @pytest.mark.parametrize("ranks", [2, 5, 16])
-@pytest.mark.parametrize("each", [0.5, 0.9, 1.1, 1.5])
+@pytest.mark.parametrize("share", [0.5, 0.9, 1.1, 1.5])
 def test_ranks_that_take_the_last_of_a_node_all_at_once_never_take_more(
-    monkeypatch: pytest.MonkeyPatch, ranks: int, each: float
+    monkeypatch: pytest.MonkeyPatch, ranks: int, share: float
 ) -> None:
     """All look, then all populate: the worst that can happen, again and again."""
     whole = free = 496 * MIB
     monkeypatch.setattr(capacity, "free_bytes", lambda nodes: max(0, free))
     monkeypatch.setattr(capacity, "headroom", lambda: 2**62)
-    kind, wanted = hbmcomm.resolve("hbw"), int(each * whole / ranks)
+    kind, wanted = hbmcomm.resolve("hbw"), int(share * whole / ranks)
     plans = [capacity.steps(kind, wanted) for _ in range(ranks)]
     refused = 0
     while plans:
@@ -108,7 +108,7 @@ def test_ranks_that_take_the_last_of_a_node_all_at_once_never_take_more(
                 plans.remove(plan)
         free -= sum(taking)
         assert free >= -capacity.SMALLEST_STEP * ranks  # which the margin of a node has
-    assert bool(refused) == (each > 1)
+    assert bool(refused) == (share > 1)
 
 
 def test_a_block_that_others_cut_short_says_what_was_had(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,9 +245,9 @@ def test_quotas_are_those_of_all_groups_above(
 
 def test_a_quota_names_its_group(proc: Groups, tmp_path: Path) -> None:
     write(tmp_path / "fs", {"job": {"cpu.max": "250000 100000\n"}})
-    found = quotas(proc("cgroup2", "/job"))
+    job_quotas = quotas(proc("cgroup2", "/job"))
     state = (tmp_path / "fs/job").stat()
-    assert found == (((state.st_dev, state.st_ino), 2.5),)
+    assert job_quotas == (((state.st_dev, state.st_ino), 2.5),)
 
 
 def test_without_groups_there_is_no_limit(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def failing(error: Exception) -> Callable[[], NoReturn]:
         (OfAProgram("none left"), HbmcommError),
         (WrongValue("none left"), ValueError),
     ],
-    ids=lambda each: getattr(each, "__name__", ""),
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_every_rank_raises_the_error_of_the_one_that_failed(
     error: Exception, kind: type[Exception]

@@ -30,12 +30,12 @@ class Sockets(NamedTuple):
 
 @pytest.fixture
 def sockets(machine: Callable[[str], Any]) -> Sockets:
-    found = machine("xeon_max_snc4_flat")
-    topology = found.topology
+    xeon_max = machine("xeon_max_snc4_flat")
+    topology = xeon_max.topology
     nodes = tuple(node for node in topology.nodes if node.cpus)
     for node in nodes:
         for cpu in node.cpus:
-            folder = found.sysfs / f"devices/system/cpu/cpu{cpu}/topology"
+            folder = xeon_max.sysfs / f"devices/system/cpu/cpu{cpu}/topology"
             folder.mkdir(parents=True)
             (folder / "physical_package_id").write_text(f"{int(node.id >= 4)}\n")
     cpus = range(sum(len(node.cpus) for node in nodes))
@@ -43,33 +43,33 @@ def sockets(machine: Callable[[str], Any]) -> Sockets:
     topology = replace(topology, caches=caches)
 
     def describe(allowed: set[int], running: int | None) -> CpuLocation:
-        return cpu_location.locate(topology, found.sysfs, frozenset(allowed), running)
+        return cpu_location.locate(topology, xeon_max.sysfs, frozenset(allowed), running)
 
     return Sockets(nodes, describe)
 
 
 def test_a_rank_bound_to_one_core_is_there_wherever_it_runs(sockets: Sockets) -> None:
     first = sockets.nodes[5].cpus[0]
-    found = sockets.describe({first}, sockets.nodes[0].cpus[0])
-    assert (found.package, found.node, found.cache) == (1, 5, first - first % 2)
+    location = sockets.describe({first}, sockets.nodes[0].cpus[0])
+    assert (location.package, location.node, location.cache) == (1, 5, first - first % 2)
 
 
 def test_a_rank_that_is_not_bound_is_where_it_runs_now(sockets: Sockets) -> None:
     everywhere = {cpu for node in sockets.nodes for cpu in node.cpus}
     for node in (sockets.nodes[0], sockets.nodes[3], sockets.nodes[7]):
         running = node.cpus[3]
-        found = sockets.describe(everywhere, running)
-        assert found.package == int(node.id >= 4)
-        assert (found.node, found.cache) == (node.id, running - running % 2)
+        location = sockets.describe(everywhere, running)
+        assert location.package == int(node.id >= 4)
+        assert (location.node, location.cache) == (node.id, running - running % 2)
 
 
 def test_a_rank_bound_to_a_node_of_several_caches_is_at_the_cache_of_its_cpu(
     sockets: Sockets,
 ) -> None:
     node = sockets.nodes[2]
-    found = [sockets.describe(set(node.cpus), cpu) for cpu in node.cpus[:4]]
-    assert {each.node for each in found} == {node.id}
-    assert len({each.cache for each in found}) == 2
+    locations = [sockets.describe(set(node.cpus), cpu) for cpu in node.cpus[:4]]
+    assert {location.node for location in locations} == {node.id}
+    assert len({location.cache for location in locations}) == 2
 
 
 def test_where_the_current_cpu_is_unknown_one_of_its_own_counts(sockets: Sockets) -> None:
@@ -80,18 +80,18 @@ def test_where_the_current_cpu_is_unknown_one_of_its_own_counts(sockets: Sockets
 def test_without_caches_and_sockets_ranks_of_a_node_are_together(
     machine: Callable[[str], Any],
 ) -> None:
-    found = machine("laptop")
-    topology = replace(found.topology, caches=())
+    laptop = machine("laptop")
+    topology = replace(laptop.topology, caches=())
     every = frozenset(cpu for node in topology.nodes for cpu in node.cpus)
-    seen = {cpu_location.locate(topology, found.sysfs, every, cpu)[1:] for cpu in sorted(every)}
+    seen = {cpu_location.locate(topology, laptop.sysfs, every, cpu)[1:] for cpu in sorted(every)}
     assert seen == {(0, topology.nodes[0].id, min(every), ())}
 
 
 def test_this_process_is_on_one_of_its_cpus() -> None:
-    found = cpu_location.of_this_process()
-    assert found.cpus == frozenset(os.sched_getaffinity(0))
-    assert kernel.current_cpu() in found.cpus
-    assert usable_cpus([found]) <= len(found.cpus)
+    location = cpu_location.of_this_process()
+    assert location.cpus == frozenset(os.sched_getaffinity(0))
+    assert kernel.current_cpu() in location.cpus
+    assert usable_cpus([location]) <= len(location.cpus)
 
 
 def test_a_process_that_is_bound_runs_there() -> None:
@@ -100,8 +100,8 @@ def test_a_process_that_is_bound_runs_there() -> None:
         f"import os; os.sched_setaffinity(0, {{{cpu}}})\n"
         "from hbmcomm.memory import kernel; print(kernel.current_cpu())"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert int(found.stdout) == cpu
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert int(done.stdout) == cpu
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,10 @@ def path(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """64 MiB, full of what others left; it has no name that could be left behind."""
     descriptor = os.memfd_create("hbmcomm-test-device")
     os.write(descriptor, b"\xa5" * BYTES)
-    found = f"/proc/{os.getpid()}/fd/{descriptor}"
-    device = DaxFile(found, "stand-in", (0, 0), BYTES, 2 * MIB, 0)
+    fd_path = f"/proc/{os.getpid()}/fd/{descriptor}"
+    device = DaxFile(fd_path, "stand-in", (0, 0), BYTES, 2 * MIB, 0)
     monkeypatch.setattr(dax_file, "inspect", lambda path: device)
-    yield found
+    yield fd_path
     os.close(descriptor)
 
 
@@ -139,7 +139,7 @@ def test_control_blocks_do_not_fill_the_device(path: str, monkeypatch: pytest.Mo
     ranks = Cast(2)
     _keeper = made(ranks, path)
     for _ in range(8):  # of which three would fit if they stayed
-        assert all(isinstance(each, Arena) for each in made(ranks, path))
+        assert all(isinstance(outcome, Arena) for outcome in made(ranks, path))
         gc.collect()
 
 
@@ -163,9 +163,9 @@ def test_some_ranks_of_a_job_cannot_take_what_others_have(path: str) -> None:
     pair, trio = Cast(2), Cast(3)
     kept = made(pair, path)
     trio.segments[:2], trio.mappings[:2] = pair.segments, pair.mappings
-    found = made(trio, path)
-    assert [type(each) for each in found] == [KindUnavailable] * 3
-    assert "another communicator of this job" in str(found[2])
+    failures = made(trio, path)
+    assert [type(failure) for failure in failures] == [KindUnavailable] * 3
+    assert "another communicator of this job" in str(failures[2])
     assert len(kept) == 2
 
 
@@ -186,9 +186,9 @@ def test_a_device_that_does_not_serve_is_the_same_error_on_all(
     values = {"path": path, "nbytes": BYTES} | change
     device = DaxFile(values["path"], "x", (0, 0), values["nbytes"], 2 * MIB, 0)
     monkeypatch.setattr(dax_file, "inspect", lambda path: device)
-    found = made(Cast(3), path)
-    assert [type(each) for each in found] == [error] * 3
-    assert text in str(found[0]) and len({str(each) for each in found}) == 1
+    failures = made(Cast(3), path)
+    assert [type(failure) for failure in failures] == [error] * 3
+    assert text in str(failures[0]) and len({str(failure) for failure in failures}) == 1
 
 
 @pytest.mark.parametrize("step", ["inspect", "map_device", "claim_first", "claim_with"])
@@ -204,16 +204,16 @@ def test_what_fails_on_one_rank_fails_on_all(
 
     with monkeypatch.context() as patch:
         patch.setattr(where, step, refuse)
-        found = made(ranks, path)
-    assert [type(each) for each in found] == [HbmcommError] * 3
-    assert len({str(each) for each in found}) == 1
-    assert all(isinstance(each, Arena) for each in made(ranks, path))
+        failures = made(ranks, path)
+    assert [type(failure) for failure in failures] == [HbmcommError] * 3
+    assert len({str(failure) for failure in failures}) == 1
+    assert all(isinstance(outcome, Arena) for outcome in made(ranks, path))
 
 
 def test_a_slice_that_no_rank_has_is_not_looked_for(path: str) -> None:
     def lie(offer: Any, _: Any) -> Any:
         return offer._replace(arrays=77)
 
-    found = Cast(2)(lambda rank: arena(rank.misled(lie), path))
-    assert [type(each) for each in found] == [ArenaUnavailable] * 2
-    assert "has no slice 77" in str(found[0])
+    failures = Cast(2)(lambda rank: arena(rank.misled(lie), path))
+    assert [type(failure) for failure in failures] == [ArenaUnavailable] * 2
+    assert "has no slice 77" in str(failures[0])

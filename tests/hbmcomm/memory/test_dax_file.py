@@ -35,9 +35,9 @@ def sysfs(root: Path, driver: str = "device_dax", target: str = "3", size: int =
 
 
 def refusal(path: str, tree: Path) -> str:
-    with pytest.raises(KindUnavailable) as found:
+    with pytest.raises(KindUnavailable) as raised:
         dax_file.inspect(path, tree)
-    return str(found.value)
+    return str(raised.value)
 
 
 def test_a_device_is_what_sysfs_says_of_it(tmp_path: Path) -> None:

@@ -37,11 +37,11 @@ def job(device: DaxFile) -> Iterator[list[DeviceMapping]]:
     """Three ranks that hold the device; this one process plays them all."""
     ranks = [dax_mapping.map_device(device, line, 3) for line in range(3)]
     token = ranks[0].claim_first()
-    for each in ranks[1:]:
-        each.claim_with(token)
+    for rank in ranks[1:]:
+        rank.claim_with(token)
     yield ranks
-    for each in ranks:
-        each.release()
+    for rank in ranks:
+        rank.release()
 
 
 def content(held: DeviceMapping, start: int, nbytes: int) -> bytes:
@@ -50,10 +50,10 @@ def content(held: DeviceMapping, start: int, nbytes: int) -> bytes:
 
 def refusal(device: DaxFile) -> str:
     newcomer = dax_mapping.map_device(device, 0, 1)
-    with pytest.raises(KindUnavailable) as found:
+    with pytest.raises(KindUnavailable) as raised:
         newcomer.claim_first()
     newcomer.release()
-    return str(found.value)
+    return str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_slices_are_whole_steps_of_what_can_be_mapped(
 
 
 def test_slices_follow_the_table_without_overlap(job: list[DeviceMapping]) -> None:
-    assert {each.nbytes for each in job} == {10 * MIB}
-    for line, each in enumerate(job):
-        assert each.address == each.table + owner_table.TABLE_BYTES + line * 10 * MIB
-        assert each.address % (2 * MIB) == 0
+    assert {rank.nbytes for rank in job} == {10 * MIB}
+    for line, rank in enumerate(job):
+        assert rank.address == rank.table + owner_table.TABLE_BYTES + line * 10 * MIB
+        assert rank.address % (2 * MIB) == 0
 
 
 def test_nothing_stale_is_in_what_was_held(job: list[DeviceMapping]) -> None:

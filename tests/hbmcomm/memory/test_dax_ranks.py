@@ -30,8 +30,8 @@ def stand_in() -> Iterator[Path]:
 def test_ranks_share_a_device_alone_and_find_it_clean(
     mpirun: Start, mpi: str, ranks: int, stand_in: Path
 ) -> None:
-    found = mpirun(PROGRAMS / "dax_arena.py", ranks, str(stand_in), mpi=mpi)
-    assert found.output.count("on the device") == ranks
+    done = mpirun(PROGRAMS / "dax_arena.py", ranks, str(stand_in), mpi=mpi)
+    assert done.output.count("on the device") == ranks
 
 
 @pytest.mark.ranks
@@ -40,7 +40,7 @@ def test_survivors_of_a_rank_learn_of_its_death_and_keep_the_device(
 ) -> None:
     seen = survivors(PROGRAMS / "dax_death.py", 3, str(stand_in))
     assert set(seen) == {"rank0", "rank1"}, seen
-    assert all(each.startswith("PeerError: rank 2 died") for each in seen.values()), seen
+    assert all(text.startswith("PeerError: rank 2 died") for text in seen.values()), seen
 
 
 REFUSED = """

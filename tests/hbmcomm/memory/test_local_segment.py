@@ -76,9 +76,9 @@ def test_idle_memory_beyond_a_keep_goes_back_to_the_system(pool: LocalSegment) -
 
 
 def rss() -> int:
-    found = re.search(r"RssShmem:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(r"RssShmem:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 def test_memory_that_the_kernel_will_not_take_back_is_kept(pool: LocalSegment) -> None:
@@ -168,7 +168,7 @@ def test_of_two_threads_at_the_limit_neither_zeroes_what_the_other_has(
                 mine[-1][:] = me + 1
             if len(mine) > 4:
                 del mine[:3]
-            assert all((each == me + 1).all() for each in mine), "zeroed by the other thread"
+            assert all((kept == me + 1).all() for kept in mine), "zeroed by the other thread"
 
     with ThreadPoolExecutor(2) as executor:
         list(executor.map(work, range(2)))

@@ -137,8 +137,8 @@ machine.SONAME = "libhwloc.so.none"
 print(machine.subtypes())
 """
     file = Path(__file__).parent / "machines" / "hwloc_hbm.xml"
-    found, without = python(program, HWLOC_XMLFILE=str(file)).stdout.splitlines()
+    subtypes, without = python(program, HWLOC_XMLFILE=str(file)).stdout.splitlines()
     assert without == "{}"
-    if found == "missing":
+    if subtypes == "missing":
         pytest.skip("libhwloc is not installed (it comes with libmemkind0)")
-    assert found == "{1: 'HBM'}"
+    assert subtypes == "{1: 'HBM'}"

@@ -50,8 +50,8 @@ def test_arrays_of_64_kib_and_more_are_shared_memory(arena: Arena) -> None:
         summed = zeros + 1
     outside = np.empty(MIB)
     assert kind.name == "regular"
-    assert [shared(arena, each) for each in (small, outside)] == [False, False]
-    assert all(shared(arena, each) for each in (large, zeros, huge, summed, huge[5:9]))
+    assert [shared(arena, array) for array in (small, outside)] == [False, False]
+    assert all(shared(arena, array) for array in (large, zeros, huge, summed, huge[5:9]))
     assert large.ctypes.data % 64 == 0 and huge.ctypes.data % (2 * MIB) == 0
     assert source(large) == source(large[::2]) == "arena"
     assert source(small) is None and source(outside) is None
@@ -100,12 +100,12 @@ def test_a_context_that_is_left_and_used_again_still_works(arena: Arena) -> None
 
 
 def test_a_thread_started_inside_keeps_numpys_own_memory(arena: Arena) -> None:
-    found: list[bool] = []
+    in_arena: list[bool] = []
     with arena.numpy_memory():
-        thread = threading.Thread(target=lambda: found.append(shared(arena, np.empty(MIB))))
+        thread = threading.Thread(target=lambda: in_arena.append(shared(arena, np.empty(MIB))))
         thread.start()
         thread.join()
-    assert found == [False]
+    assert in_arena == [False]
 
 
 def test_contexts_nest_and_exceptions_restore(arena: Arena) -> None:
@@ -203,5 +203,5 @@ except Enough:
 def test_a_process_ends_well_after_an_exit_or_an_interrupt(program: str, output: str) -> None:
     """An interrupt is no lack of memory: that would fail a collective on all ranks."""
     command = [sys.executable, "-X", "dev", "-c", ARENA + program]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stdout, found.stderr) == (0, f"{output}\n", "")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{output}\n", "")

@@ -115,9 +115,9 @@ def test_a_mapping_on_several_nodes_is_dealt_out_to_the_last_byte(monkeypatch) -
     monkeypatch.setattr(module, "METHODS", {"numa_maps": module.METHODS["numa_maps"]})
     array = hbmcomm.full(100_001, 1, "uint8", kind="regular")
     monkeypatch.setattr(module, "mappings", lambda: [(0, 2**63, {0: 3, 4: 2, 5: 2})])
-    found = hbmcomm.placement(array)
-    assert set(found) == {0, 4, 5}
-    assert sum(found.values()) == 100_001
+    placement = hbmcomm.placement(array)
+    assert set(placement) == {0, 4, 5}
+    assert sum(placement.values()) == 100_001
 
 
 def test_the_node_of_a_page_is_known_once_it_is_touched() -> None:

@@ -36,7 +36,7 @@ def test_a_node_keeps_the_high_watermarks_of_all_its_zones(tmp_path: Path) -> No
         zone.format(2, "DMA32", 7740),
     ]
     pageset = "  pagesets\n    cpu: 0\n              high:  1720\n"
-    (tmp_path / "zoneinfo").write_text("".join(each + pageset for each in zones))
+    (tmp_path / "zoneinfo").write_text("".join(text + pageset for text in zones))
     page = mmap.PAGESIZE
     assert procfs.watermarks(tmp_path) == {0: 5010 * page, 2: 7740 * page}
 

@@ -21,7 +21,7 @@ BYTES = 64 * HUGE_PAGE
 
 
 def open_files() -> set[str]:
-    return {each.name for each in Path("/proc/self/fd").iterdir()}
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
 
 
 def locator_of(descriptor: int, name: str) -> Locator:
@@ -34,12 +34,12 @@ def locator_of(descriptor: int, name: str) -> Locator:
 @pytest.mark.parametrize("backing", segment.BACKINGS)
 def test_what_one_writes_the_other_reads(backing: Backing) -> None:
     made = segment.create(backing, BYTES)
-    found = segment.attach(made.locator)
+    attached = segment.attach(made.locator)
     made.unlink()
-    assert found.address != made.address
-    assert made.address % HUGE_PAGE == found.address % HUGE_PAGE == 0
+    assert attached.address != made.address
+    assert made.address % HUGE_PAGE == attached.address % HUGE_PAGE == 0
     ctypes.memset(made.address, 7, 5000)
-    assert ctypes.string_at(found.address, 5001) == b"\7" * 5000 + b"\0"
+    assert ctypes.string_at(attached.address, 5001) == b"\7" * 5000 + b"\0"
 
 
 def test_a_hidden_segment_has_no_name_left() -> None:
@@ -56,11 +56,11 @@ def test_a_hidden_segment_has_no_name_left() -> None:
 def test_only_its_maker_keeps_the_file_open_and_all_goes_with_the_object() -> None:
     before = open_files()
     made = segment.create("memfd", BYTES)
-    found = segment.attach(made.locator)
+    attached = segment.attach(made.locator)
     assert len(open_files()) == len(before) + 1
     assert os.fstat(made.descriptor).st_blocks == 0
-    addresses = made.address, found.address
-    del made, found
+    addresses = made.address, attached.address
+    del made, attached
     assert open_files() == before
     maps = Path("/proc/self/maps").read_text()
     assert not any(f"{address:x}-" in maps for address in addresses)

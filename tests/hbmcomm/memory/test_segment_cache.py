@@ -36,13 +36,13 @@ def test_where_addresses_are_scarce_all_ranks_reserve_less(monkeypatch: pytest.M
     assert all(place.array_bytes > 200 * MIB for place in again[0].ranks)  # mapped before
     trio = Cast(3)  # a newcomer must map what the others have, and cannot
     trio.segments[:2] = ranks.segments
-    found = trio.arenas()
-    assert all(32 * MIB <= place.array_bytes <= 200 * MIB for place in found[0].ranks)
-    assert np.asarray(found[0].allocate(16 * MIB)).size == 16 * MIB
+    arenas = trio.arenas()
+    assert all(32 * MIB <= place.array_bytes <= 200 * MIB for place in arenas[0].ranks)
+    assert np.asarray(arenas[0].allocate(16 * MIB)).size == 16 * MIB
     assert large[0].ranks[0].array_bytes > 200 * MIB
     monkeypatch.setattr(kernel, "map_shared", lambda *_: scarce(0, 2**40, 0))
     refused = Cast(2).arenas()
-    assert {type(each) for each in refused} == {ArenaUnavailable}
+    assert {type(failure) for failure in refused} == {ArenaUnavailable}
     assert "Cannot allocate memory" in str(refused[0])
 
 
@@ -75,17 +75,17 @@ else:
 def test_a_limit_of_address_space_is_kept(room: int, output: str, tmp_path: Path) -> None:
     program = tmp_path / "limited.py"
     program.write_text(LIMITED)
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, program, str(room)], capture_output=True, text=True, check=False
     )
-    assert found.stdout.startswith(output), found.stdout + found.stderr
+    assert done.stdout.startswith(output), done.stdout + done.stderr
 
 
 def test_lengths_leave_addresses_for_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_cache, "machine", lambda: (2**44, 128))
     for ranks in (1, 64, 128, 1024):
-        found = segment_cache.lengths(ranks)
-        assert ranks * (found.arrays + found.ordinary) < 2**46 + 2**45
+        lengths = segment_cache.lengths(ranks)
+        assert ranks * (lengths.arrays + lengths.ordinary) < 2**46 + 2**45
     assert segment_cache.lengths(1).arrays == 2**39
     monkeypatch.setattr(resource, "getrlimit", lambda _: (0, 0))
     assert segment_cache.lengths(4) == Lengths(8 * MIB, 32 * MIB)
@@ -103,8 +103,8 @@ def test_how_much_to_keep_can_be_said(
 
 def test_a_keep_that_no_one_can_read_is_an_error_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(idle_limit.VARIABLE, "much")
-    found = Cast(2).arenas()
-    assert [str(each) for each in found] == [
+    failures = Cast(2).arenas()
+    assert [str(failure) for failure in failures] == [
         "rank 0: HBMCOMM_ARENA_KEEP=much is not a size; write bytes, or a number and a unit such "
         "as 64MiB"
     ] * 2

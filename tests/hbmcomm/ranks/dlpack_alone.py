@@ -81,9 +81,9 @@ def what_mpi4py_refuses_is_refused(transport: str) -> None:
     locked = np.zeros(3)
     locked.flags.writeable = False
     for spec in (Tensor(np.zeros((4, 4))[:, 1]), Tensor(locked)):
-        for each in (WORLD, comm):
+        for intracomm in (WORLD, comm):
             with refused(BufferError):
-                each.Allreduce(np.zeros(3), spec)
+                intracomm.Allreduce(np.zeros(3), spec)
 
 
 @promise

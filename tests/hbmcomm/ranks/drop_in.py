@@ -68,9 +68,9 @@ def its_repr_says_what_it_is(transport: str) -> None:
     assert repr(comm) == f"<Communicator: {here}, {memory}>", repr(comm)
     grid = comm.Create_cart([WORLD.size, 1])
     assert repr(grid) == f"<Communicator and Cartcomm: {here}, {memory}>", repr(grid)
-    for each in (grid, comm):
-        each.Free()
-        assert repr(each).endswith(": COMM_NULL>"), repr(each)
+    for communicator in (grid, comm):
+        communicator.Free()
+        assert repr(communicator).endswith(": COMM_NULL>"), repr(communicator)
 
 
 @promise
@@ -138,8 +138,8 @@ def a_class_of_a_users_own_stays_that_class(transport: str) -> None:
     assert (heir.calls, heir.transport, x.tolist()) == (1, transport, [0, 0, 0])
     again = type(comm)(heir, transport="mpi")
     assert (again.transport, isinstance(again, Counted)) == ("mpi", True)
-    for each in (again, heir, comm):
-        each.Free()
+    for communicator in (again, heir, comm):
+        communicator.Free()
 
 
 @promise("hierarchical", "mpi", "pickle")
@@ -294,7 +294,7 @@ def requests_that_mpi_completed_let_their_buffers_go() -> None:
             MPI.Request.Waitall([comm.Iallreduce(x, y)])
             assert y[0] == comm.size
             del x, y
-            assert sum(each() is not None for each in given) < 4
+            assert sum(reference() is not None for reference in given) < 4
 
 
 if __name__ == "__main__":

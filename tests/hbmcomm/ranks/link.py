@@ -6,5 +6,5 @@ from pathlib import Path
 def sent() -> int:
     """Bytes that it has sent so far."""
     lines = Path("/proc/self/net/dev").read_text("ascii").splitlines()
-    found = next(line for line in lines if line.strip().startswith("eth0:"))
-    return int(found.partition(":")[2].split()[8])
+    counters = next(line for line in lines if line.strip().startswith("eth0:"))
+    return int(counters.partition(":")[2].split()[8])

@@ -76,11 +76,11 @@ def tests() -> tuple[unittest.TestSuite, Counter[str]]:
 
 
 def _flat(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
-    for each in suite:
-        if isinstance(each, unittest.TestSuite):
-            yield from _flat(each)
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from _flat(test)
         else:
-            yield each
+            yield test
 
 
 def _reason(name: str) -> str:
@@ -95,7 +95,7 @@ def put_ours_in_place() -> None:
         MPI.COMM_WORLD, MPI.COMM_SELF = WORLD.Dup(), MPI.COMM_SELF.Dup()
     elif TRANSPORT != "none":
         MPI.COMM_WORLD, MPI.COMM_SELF = (
-            Communicator(each, transport=TRANSPORT) for each in (WORLD, MPI.COMM_SELF)
+            Communicator(predefined, transport=TRANSPORT) for predefined in (WORLD, MPI.COMM_SELF)
         )
 
 
@@ -118,13 +118,13 @@ def main() -> int:
     if TRANSPORT not in ("none", "duplicate"):
         loosen()
     results = Results()
-    named = sum(isinstance(getattr(each, "COMM", None), Communicator) for each in _flat(chosen))
+    named = sum(isinstance(getattr(test, "COMM", None), Communicator) for test in _flat(chosen))
     chosen.run(results)
     faulthandler.cancel_dump_traceback_later()
     failed = {str(test): trace for test, trace in results.failures + results.errors}
     everywhere = WORLD.gather(failed)
     if WORLD.rank == 0:
-        bad = {test for each in everywhere for test in each}
+        bad = {test for failures in everywhere for test in failures}
         skipped = len(results.skipped)
         say(
             f"{TRANSPORT}, {WORLD.size} ranks: {results.testsRun} run, {len(bad)} failed, "
@@ -133,8 +133,8 @@ def main() -> int:
         )
         for reason, number in left_out.items():
             say(f"left out: {number}: {reason}")
-        for rank, each in enumerate(everywhere):
-            for test, trace in each.items():
+        for rank, failures in enumerate(everywhere):
+            for test, trace in failures.items():
                 say(f"rank {rank}: {test}\n{trace}")
     return bool(WORLD.bcast(len(bad) if WORLD.rank == 0 else None))
 

@@ -142,23 +142,23 @@ def one_rank_alone_is_enough() -> None:
     with failing(ArenaUnavailable("none") if RANK == 0 else None):
         halves = parent.Split(RANK == 0)
     assert halves.transport == ("mpi" if RANK == 0 else "fickle"), "each child decides for itself"
-    for each in (made, first, halves, parent):
-        assert works(each)
-        each.Free()
+    for communicator in (made, first, halves, parent):
+        assert works(communicator)
+        communicator.Free()
 
 
 @promise
 def a_transport_that_was_asked_for_is_no_matter_of_choice() -> None:
     parent: Any = Communicator(WORLD, transport="fickle")
-    for problem, found in (
+    for problem, error in (
         (ArenaUnavailable("no room"), ArenaUnavailable),
         (OutOfMemory("no room"), OutOfMemory),
         (TypeError("no room"), TypeError if RANK == 1 else HbmcommError),
     ):
         with failing(problem if RANK == 1 else None):
-            with refused(found, "no room" if RANK == 1 else "rank 1: "):
+            with refused(error, "no room" if RANK == 1 else "rank 1: "):
                 parent.Dup()
-            with refused(found, "no room"):
+            with refused(error, "no room"):
                 Communicator(WORLD, transport="fickle")
     assert works(parent)
     parent.Free()

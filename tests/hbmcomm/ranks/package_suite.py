@@ -46,8 +46,8 @@ def main() -> None:
     os.environ["PATH"] = "/usr/bin:/bin"  # no mpiexec: jobs that tests start would not be hbmcomm's
     scratch = ["-p", "no:cacheprovider", "--basetemp", str(FOLDER / f"scratch-{rank}")]
     pytest.main([*scratch, *WORDS], plugins=[outcomes])
-    found = {"world": world, "outcomes": outcomes.of}
-    (FOLDER / f"{rank}.json").write_text(json.dumps(found), encoding="utf-8")
+    report = {"world": world, "outcomes": outcomes.of}
+    (FOLDER / f"{rank}.json").write_text(json.dumps(report), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ def refused(
     """Fails unless the body raises such an error with these words in its message."""
     try:
         yield
-    except error as found:
-        assert words in str(found), found
+    except error as raised:
+        assert words in str(raised), raised
     else:
         raise AssertionError(f"no {error} with {words!r}")
 

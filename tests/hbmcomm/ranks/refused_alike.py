@@ -104,8 +104,8 @@ def refused_alike(transport: str) -> None:
     for call_name, call in CALLS_OF_ONE_BAD_BUFFER.items():
         for name, make in BAD_BUFFERS.items():
             wanted = refusal(lambda comm: call(comm, make()), theirs)  # noqa: B023
-            found = refusal(lambda comm: call(comm, make()), ours)  # noqa: B023
-            assert found == wanted, f"{transport} {call_name} {name}: {found} is not {wanted}"
+            raised = refusal(lambda comm: call(comm, make()), ours)  # noqa: B023
+            assert raised == wanted, f"{transport} {call_name} {name}: {raised} is not {wanted}"
     ours.Free()
 
 
@@ -113,12 +113,12 @@ def refused_alike(transport: str) -> None:
 def refused_alike_together(transport: str) -> None:
     theirs, ours = MPI.COMM_WORLD.Dup(), Communicator(MPI.COMM_WORLD, "regular", transport)
     for name, call in BAD_CALLS.items():
-        wanted, found = refusal(call, theirs), refusal(call, ours)
+        wanted, raised = refusal(call, theirs), refusal(call, ours)
         assert wanted[0], f"mpi4py takes: {name}"
-        assert found == wanted, f"{transport} {name}: {found} is not {wanted}"
+        assert raised == wanted, f"{transport} {name}: {raised} is not {wanted}"
     for name, call in MISUSES.items():
-        wanted, found = refusal(call, theirs), refusal(call, ours)
-        assert found[0] == wanted[0] == "TypeError", f"{transport} {name}: {found}, {wanted}"
+        wanted, raised = refusal(call, theirs), refusal(call, ours)
+        assert raised[0] == wanted[0] == "TypeError", f"{transport} {name}: {raised}, {wanted}"
     ours.Free()
     theirs.Free()
 
@@ -136,7 +136,7 @@ def signatures_are_mpi4pys(transport: str) -> None:
 
 
 def _arguments(signature: inspect.Signature) -> list[tuple[str, str]]:
-    return [(each.name, repr(each.default)) for each in signature.parameters.values()]
+    return [(argument.name, repr(argument.default)) for argument in signature.parameters.values()]
 
 
 if __name__ == "__main__":

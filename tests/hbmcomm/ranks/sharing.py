@@ -16,8 +16,8 @@ RANK, SIZE = WORLD.rank, WORLD.size
 
 
 def address(array: np.ndarray) -> int:
-    found: int = array.__array_interface__["data"][0]
-    return found
+    pointer: int = array.__array_interface__["data"][0]
+    return pointer
 
 
 def arrays(comm: hbmcomm.Communicator) -> None:
@@ -25,7 +25,7 @@ def arrays(comm: hbmcomm.Communicator) -> None:
     for shape, dtype in (((3, 5), "f8"), ((), "i4"), ((0, 7), "c16"), (4, [("a", "i2")])):
         own = comm.zeros(shape, dtype)
         own[...] = RANK + 1
-        views = [comm.attach(each) for each in comm.allgather(comm.share(own))]
+        views = [comm.attach(shared) for shared in comm.allgather(comm.share(own))]
         for rank, view in enumerate(views):
             assert (view.shape, view.dtype) == (own.shape, own.dtype)
             assert (view == np.array(rank + 1, dtype)).all()
@@ -151,11 +151,11 @@ def shared_memory_stays_until_all_have_left() -> None:
     del own
     gc.collect()
     others = [keep.zeros(1 << 20, "u1") for _ in range(8)]
-    assert all(abs(address(each) - place) >= 1 << 20 for each in others)
+    assert all(abs(address(array) - place) >= 1 << 20 for array in others)
     comm.Barrier()
     view[:] = 9
     comm.Barrier()
-    assert not any(each.any() for each in others)
+    assert not any(array.any() for array in others)
     del view, others
     comm.Free()
     keep.Barrier()

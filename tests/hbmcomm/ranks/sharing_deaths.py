@@ -22,7 +22,7 @@ comms = [world.Dup() for _ in ways.split(",")]
 watches = [hbmcomm.Watch(comm) for comm in comms]
 if transport == "direct":
     counters = [comm.zeros(1, "u8") for comm in comms]
-    names = [comm.allgather(comm.share(each)) for comm, each in zip(comms, counters, strict=True)]
+    names = [comm.allgather(comm.share(own)) for comm, own in zip(comms, counters, strict=True)]
 MPI.COMM_WORLD.Barrier()
 if rank == last:
     time.sleep(0.2)  # the others sleep

@@ -90,17 +90,17 @@ def topologies_are_mpi4pys_and_go_by_the_transport(transport: str) -> None:
         for (kind, theirs), (_, ours) in both:
             assert isinstance(ours, Communicator) and ours.kind == "regular"
             assert ours.neighbor_allgather(RANK) == theirs.neighbor_allgather(RANK)
-            for each in (ours, ours.Dup(), Communicator(ours, transport=transport)):
-                assert isinstance(each, kind)
-                assert works(each)
-                assert moves_data_by(each, transport)
-                if each is not ours:
-                    each.Free()
+            for topology in (ours, ours.Dup(), Communicator(ours, transport=transport)):
+                assert isinstance(topology, kind)
+                assert works(topology)
+                assert moves_data_by(topology, transport)
+                if topology is not ours:
+                    topology.Free()
             wrapped = Communicator(theirs, transport=transport)
             assert isinstance(wrapped, kind)
             assert works(wrapped)
-            for each in (wrapped, ours, theirs):
-                each.Free()
+            for topology in (wrapped, ours, theirs):
+                topology.Free()
 
 
 @promise("direct", "mpi", "pickle")
@@ -115,8 +115,8 @@ def parts_of_a_grid_are_grids_and_its_children_are_none(transport: str) -> None:
         half = grid.Split(RANK % 2)
         assert not isinstance(half, MPI.Cartcomm)
         assert works(half)
-        for each in (half, row, grid):
-            each.Free()
+        for communicator in (half, row, grid):
+            communicator.Free()
         few = comm.Create_cart([RANKS - 1])
         assert (few == MPI.COMM_NULL) == (RANK == RANKS - 1)
         if few:
@@ -210,8 +210,8 @@ def what_else_makes_communicators_is_mpi4pys_own(transport: str) -> None:
         assert whole.allreduce(1) == RANKS
         with Communicator(whole, transport=transport) as again:
             assert works(again)
-        for each in (whole, inter, half):
-            each.Free()
+        for communicator in (whole, inter, half):
+            communicator.Free()
         group = comm.Get_group()
         try:
             made = Communicator.Create_from_group(group, "of a group")

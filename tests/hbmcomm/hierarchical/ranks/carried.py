@@ -21,9 +21,9 @@ def quiet() -> int:
     """What the link has sent, once nothing is on its way."""
     WORLD.Barrier()
     time.sleep(0.05)
-    found = sent()
+    nbytes = sent()
     WORLD.Barrier()
-    return found
+    return nbytes
 
 
 with Communicator(WORLD, "regular", "hierarchical") as comm:
@@ -34,7 +34,7 @@ with Communicator(WORLD, "regular", "hierarchical") as comm:
     before = quiet()
     for _ in range(CALLS):
         comm.Allreduce(x, y)
-    each = (quiet() - before) / CALLS
-    least, most = (WORLD.allreduce(each, op) for op in (MPI.MIN, MPI.MAX))
+    per_call = (quiet() - before) / CALLS
+    least, most = (WORLD.allreduce(per_call, op) for op in (MPI.MIN, MPI.MAX))
 if WORLD.rank == 0:
     say(f"carried {least} {most}")

@@ -15,8 +15,8 @@ from tests.hbmcomm.ranks.ending import say
 WORLD = MPI.COMM_WORLD
 RANK, RANKS, NBYTES = WORLD.rank, WORLD.size, 2**22
 x, y = np.ones(NBYTES, "u1"), np.zeros(NBYTES, "u1")
-sent = [NBYTES * (each == 2 and RANK == 3) for each in range(RANKS)]
-received = [NBYTES * (each == 3 and RANK == 2) for each in range(RANKS)]
+sent = [NBYTES * (peer == 2 and RANK == 3) for peer in range(RANKS)]
+received = [NBYTES * (peer == 3 and RANK == 2) for peer in range(RANKS)]
 
 
 class OtherError(Exception):

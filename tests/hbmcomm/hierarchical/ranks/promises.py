@@ -93,18 +93,18 @@ def the_same_bits(comm: Communicator, dtype: np.dtype, count: int) -> bytes:
     rng = np.random.default_rng([WORLD.rank, count])
     values = rng.standard_normal(count) * 2.0 ** rng.integers(-6, 6, count)
     x, y = values.astype(dtype), np.zeros(count, dtype)
-    found = []
+    sums = []
     for reduce in (
         lambda: comm.Allreduce(x, y),
         lambda: comm.Iallreduce(x, y).Wait(),
         comm.Allreduce_init(x, y),
     ):
         reduce()
-        found.append(y.tobytes())
+        sums.append(y.tobytes())
     exact = WORLD.allreduce(x.astype("D"))
     assert np.allclose(y, exact, rtol=0.01, atol=0.5 if dtype == "e" else 1e-3)
-    assert len(set(WORLD.allgather(found[0])) | set(found)) == 1, (count, dtype)
-    return found[0]
+    assert len(set(WORLD.allgather(sums[0])) | set(sums)) == 1, (count, dtype)
+    return sums[0]
 
 
 if __name__ == "__main__":

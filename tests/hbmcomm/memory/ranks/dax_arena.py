@@ -40,8 +40,8 @@ def another_job(path: str, world: MPI.Intracomm) -> str:
             time.sleep(0.05)
         return world.recv(source=0)
     command = [sys.executable, Path(__file__).with_name("other_job.py"), path]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    output = found.stdout + found.stderr
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    output = done.stdout + done.stderr
     for rank in range(1, world.size):
         world.send(output, dest=rank)
     return output

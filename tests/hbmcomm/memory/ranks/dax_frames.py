@@ -25,8 +25,8 @@ def frames(array: np.ndarray) -> np.ndarray:
     with Path("/proc/self/pagemap").open("rb") as pagemap:
         pagemap.seek(first * 8)
         entries = np.frombuffer(pagemap.read((last - first) * 8), "uint64")
-    found = entries[(entries & np.uint64(PRESENT)) > 0] & np.uint64(FRAME)
-    return found * np.uint64(mmap.PAGESIZE)
+    frame_numbers = entries[(entries & np.uint64(PRESENT)) > 0] & np.uint64(FRAME)
+    return frame_numbers * np.uint64(mmap.PAGESIZE)
 
 
 def main(path: str) -> None:

@@ -27,7 +27,7 @@ def main(path: str) -> None:
             nbytes //= 2
             continue
         assert not kept[-1].view("uint64").any(), "bytes of an earlier job are visible"
-    total = sum(each.nbytes for each in kept)
+    total = sum(array.nbytes for array in kept)
     assert total > size_of(path) - 12 * MIB, f"only {total:,} bytes could be had"
     print(f"had {total // MIB} MiB, all of it zero")
 
