@@ -102,8 +102,8 @@ def link(
 
 def tool_at(name: str, packages: str = "") -> str:
     """The path of a program; skips where there is none, and names Debian's packages for it."""
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         remedy = f": apt-get install {packages}" if packages else ""
         pytest.skip(f"there is no {name} on this machine{remedy}")
-    return found
+    return path

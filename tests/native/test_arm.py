@@ -107,6 +107,6 @@ def test_cflags_change_no_bit_on_arm(
 ) -> None:
     before, made = cflags.split(), tmp_path / "core_test"
     arithmetic = compile_each(tmp_path, ARITHMETIC, ARM, before=before)
-    others = [each for source, each in objects.items() if source not in ARITHMETIC]
+    others = [compiled for source, compiled in objects.items() if source not in ARITHMETIC]
     link(made, [*others, *arithmetic], ARM)
     check(made, WITH_SVE, test)

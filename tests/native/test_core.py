@@ -110,8 +110,8 @@ def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     build(program, *flags)
 
     def checked(test: str, seconds: float) -> None:
-        found = run(program, test, str(SEED), str(seconds))
-        assert found.returncode == 0, f"{TESTS[test]}: {found.returncode}\n{found.stdout}"
+        done = run(program, test, str(SEED), str(seconds))
+        assert done.returncode == 0, f"{TESTS[test]}: {done.returncode}\n{done.stdout}"
 
     return checked
 

@@ -23,9 +23,9 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_cost_of_a_call_grows_with_the_levels_of_the_machine_not_with_its_ranks(
     counting: Path,
 ) -> None:
-    found = run(counting, "costs", str(SEED), "0")
-    assert found.returncode == 0, found.stdout
-    assert found.stdout.count("lines/rank") == 40, found.stdout
+    done = run(counting, "costs", str(SEED), "0")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("lines/rank") == 40, done.stdout
 
 
 @pytest.mark.rare

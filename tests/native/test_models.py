@@ -41,7 +41,7 @@ Check = Callable[[str, int], str]
 def twins(model: str) -> dict[str, int]:
     """{twin: its number}"""
     text = MODELS[model].read_text(encoding="utf-8")
-    return {found[1]: int(found[2]) for found in TWIN.finditer(text)}
+    return {match[1]: int(match[2]) for match in TWIN.finditer(text)}
 
 
 def sources(model: str) -> list[Path]:
@@ -58,12 +58,12 @@ def sources(model: str) -> list[Path]:
 @cache
 def functions() -> dict[str, str]:
     """{name: text} of the functions of the core; of those that share a name, all texts."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for path in [*CORE.glob("*/*.[ch]"), *CORE.glob("*.h")]:
         text = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-        for each in re.finditer(r"^\w[^;{}=#]*?\b(\w+)\([^;{}]*\)\n\{\n.*?^\}", text, re.M | re.S):
-            found[each[1]] = found.get(each[1], "") + each[0]
-    return found
+        for match in re.finditer(r"^\w[^;{}=#]*?\b(\w+)\([^;{}]*\)\n\{\n.*?^\}", text, re.M | re.S):
+            texts[match[1]] = texts.get(match[1], "") + match[0]
+    return texts
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +84,11 @@ def check(tmp_path_factory: pytest.TempPathFactory) -> Check:
 
     def checked(model: str, twin: int) -> str:
         folder = checker(model)
-        found = run("env", "-C", folder, f"TWIN={twin}", folder / "pan", *LIMITS).stdout
-        assert re.search(r"errors: \d", found), found
-        assert "max search depth too small" not in found, found
-        assert "out of memory" not in found, found
-        return found
+        output = run("env", "-C", folder, f"TWIN={twin}", folder / "pan", *LIMITS).stdout
+        assert re.search(r"errors: \d", output), output
+        assert "max search depth too small" not in output, output
+        assert "out of memory" not in output, output
+        return output
 
     return checked
 
@@ -102,8 +102,8 @@ def test_a_model_holds(model: str, check: Check) -> None:
     ("model", "twin"), [(model, twin) for model in MODELS for twin in twins(model)]
 )
 def test_a_model_without_an_order_is_refuted(model: str, twin: str, check: Check) -> None:
-    found = check(model, twins(model)[twin])
-    assert re.search(r"^pan:1: (assertion violated|invalid end state)", found, re.M), found
+    output = check(model, twins(model)[twin])
+    assert re.search(r"^pan:1: (assertion violated|invalid end state)", output, re.M), output
 
 
 @pytest.mark.parametrize("model", MODELS)

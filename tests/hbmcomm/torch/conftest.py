@@ -76,13 +76,13 @@ def torch_ranks(built: None, tmp_path: Path) -> Iterator[Callable[..., TorchRank
                 )
         deadline = time.monotonic() + timeout
         try:
-            codes = [each.wait(max(deadline - time.monotonic(), 0.1)) for each in running]
+            codes = [process.wait(max(deadline - time.monotonic(), 0.1)) for process in running]
         except subprocess.TimeoutExpired:
             pytest.fail("ranks still ran:\n" + "\n".join(log.read_text() for log in logs))
         finally:
-            for each in running:
-                each.kill()
-                each.wait()
+            for process in running:
+                process.kill()
+                process.wait()
         return TorchRanks(codes, [OF_GLOO.sub("", log.read_text()) for log in logs])
 
     with nothing_left("hbmcomm.*"):

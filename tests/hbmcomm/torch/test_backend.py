@@ -39,13 +39,13 @@ def test_four_groups_serve_two_threads_at_once_in_order(torch_ranks: Start) -> N
 def test_a_rank_that_does_not_come_is_named_within_two_seconds(
     how: str, words: str, torch_ranks: Start
 ) -> None:
-    found = torch_ranks("ends", 3, how)
-    for output in found.outputs[:2]:
+    ranks = torch_ranks("ends", 3, how)
+    for output in ranks.outputs[:2]:
         seconds, _, text = output.partition(" ")
         assert float(seconds) <= 2.0, output
         if how != "late" or "was interrupted" not in text:
             assert words in text, output
-    assert how != "late" or any(words in output for output in found.outputs)
+    assert how != "late" or any(words in output for output in ranks.outputs)
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_when_a_rank_is_killed_in_a_step_all_others_raise_and_nothing_stays(
 ) -> None:
     draw = random.Random(seed)
     victim, delay = draw.randrange(3), draw.uniform(0, 0.5)
-    found = torch_ranks("killed", 3, str(delay), str(victim))
-    assert [code for rank, code in enumerate(found.codes) if rank != victim] == [0, 0]
+    ranks = torch_ranks("killed", 3, str(delay), str(victim))
+    assert [code for rank, code in enumerate(ranks.codes) if rank != victim] == [0, 0]
     for rank in {0, 1, 2} - {victim}:
-        seconds, _, text = found.outputs[rank].partition(" ")
+        seconds, _, text = ranks.outputs[rank].partition(" ")
         assert float(seconds) <= 2.0, text
         assert f"rank {victim} died" in text, text
 
@@ -78,8 +78,8 @@ def test_a_slower_rank_still_gets_the_right_data_of_one_that_leaves(
 
 
 def test_a_program_ends_although_an_operation_of_it_never_will(torch_ranks: Start) -> None:
-    found = torch_ranks("unfinished", 2)
-    assert found.codes == [0, 0] and found.outputs[0] == "right\n", found.outputs
+    ranks = torch_ranks("unfinished", 2)
+    assert ranks.codes == [0, 0] and ranks.outputs[0] == "right\n", ranks.outputs
 
 
 def test_where_one_rank_cannot_build_its_part_all_ranks_say_so(torch_ranks: Start) -> None:

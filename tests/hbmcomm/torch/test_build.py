@@ -156,7 +156,7 @@ def test_a_build_that_was_killed_is_made_again(build: ModuleType) -> None:
 @pytest.mark.rare
 def test_of_processes_that_start_at_once_one_builds_and_all_wait(build: ModuleType) -> None:
     running = [_start("complete", 2) for _ in range(2)]
-    outputs = [each.communicate() for each in running]
+    outputs = [process.communicate() for process in running]
     assert [output for output, _ in outputs] == [f"{WHOLE}\n"] * 2, outputs
     assert Path("compiled").read_text() == "x"
     assert sum("building its C++ part" in errors for _, errors in outputs) == 1
@@ -185,8 +185,8 @@ def test_versions_of_torch_and_changed_sources_have_builds_of_their_own(
     build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def folder() -> Path:
-        found: Path = build.folder_of_build()
-        return found
+        path: Path = build.folder_of_build()
+        return path
 
     first = folder()
     assert folder() == first

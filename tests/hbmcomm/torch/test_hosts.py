@@ -26,10 +26,10 @@ def test_a_subgroup_uses_memory_within_a_host_and_gloo_between_hosts(torch_ranks
 def test_a_rank_that_dies_is_named_on_its_host_and_ends_calls_on_others(
     torch_ranks: Start,
 ) -> None:
-    found = torch_ranks("hosts", 3, "1,0,0", "ends", "dead")
-    assert "rank 1 on another host: " in found.outputs[0]
-    assert "rank 2 died" in found.outputs[1]
-    assert all(float(each.partition(" ")[0]) <= 2.0 for each in found.outputs[:2])
+    ranks = torch_ranks("hosts", 3, "1,0,0", "ends", "dead")
+    assert "rank 1 on another host: " in ranks.outputs[0]
+    assert "rank 2 died" in ranks.outputs[1]
+    assert all(float(output.partition(" ")[0]) <= 2.0 for output in ranks.outputs[:2])
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def namespaces() -> Iterator[list[str]]:
     """Two network namespaces with a link between them, 10.98.0.1 and .2 of their device wire."""
     if shutil.which("ip") is None:
         pytest.skip("ip is not installed: apt install iproute2")
-    names = [f"hbm{os.getpid()}{each}" for each in "ab"]
+    names = [f"hbm{os.getpid()}{letter}" for letter in "ab"]
     steps = [f"ip netns add {name}" for name in names]
     steps.append(f"ip -n {names[0]} link add wire type veth peer name wire netns {names[1]}")
     for number, name in enumerate(names, 1):
@@ -64,8 +64,8 @@ def test_groups_work_at_once_between_hosts_with_networks_of_their_own(
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "wire")
     words = [["ip", "netns", "exec", namespaces[rank // 2]] for rank in range(4)]
     arguments = ("0,0,1,1", "at_once", "1", "60")
-    found = torch_ranks("hosts", 4, *arguments, hosts=words, master="10.98.0.1")
-    assert all(output.endswith("right\n") for output in found.right())
+    ranks = torch_ranks("hosts", 4, *arguments, hosts=words, master="10.98.0.1")
+    assert all(output.endswith("right\n") for output in ranks.right())
 
 
 @pytest.mark.rare
@@ -75,5 +75,5 @@ def test_ranks_of_one_host_share_memory_though_their_networks_are_apart(
     """As in a container for each rank; send and recv go over the link."""
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "wire")
     words = [["ip", "netns", "exec", name] for name in namespaces]
-    found = torch_ranks("operations", 2, hosts=words, master="10.98.0.1")
-    assert all(output.endswith("right\n") for output in found.right())
+    ranks = torch_ranks("operations", 2, hosts=words, master="10.98.0.1")
+    assert all(output.endswith("right\n") for output in ranks.right())

@@ -54,10 +54,10 @@ def test_both_ranks_get_the_values_of_both() -> None:
         seen[rank] = [own(value) for value in VALUES]
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert seen == [[[value] * 2 for value in VALUES]] * 2
 
 

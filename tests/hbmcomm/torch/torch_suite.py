@@ -66,10 +66,10 @@ def theirs(backend: str) -> ModuleType:
         ):
             assert old in source
             source = source.replace(old, new)
-    found = sys.modules[THEIRS] = importlib.util.module_from_spec(spec)
-    vars(found)["_monitored_barrier"] = monitored_barrier
-    exec(compile(source, spec.origin, "exec"), vars(found))
-    return found
+    module = sys.modules[THEIRS] = importlib.util.module_from_spec(spec)
+    vars(module)["_monitored_barrier"] = monitored_barrier
+    exec(compile(source, spec.origin, "exec"), vars(module))
+    return module
 
 
 def cases(backend: str, ranks: int) -> type[unittest.TestCase]:

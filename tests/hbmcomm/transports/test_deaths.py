@@ -45,7 +45,7 @@ def test_survivors_learn_of_each_death_and_nothing_stays_behind(
         assert len(seen) == RANKS - 1 - number, f"round {number}: {seen}"
         noticed = [re.match(WORDS, words) for words in seen.values()]
         assert all(noticed), f"round {number}: {seen}"
-        moments = [[float(moment) for moment in each.groups()] for each in noticed if each]
+        moments = [[float(moment) for moment in match.groups()] for match in noticed if match]
         begin = max(float(written[f"moment{number}"]), *(ready for *_, ready in moments))
         for first, again, _ in moments:
             assert max(first - begin, again - first) < LATEST, f"round {number}: {begin}, {seen}"

@@ -26,7 +26,7 @@ def test_ranks_that_wait_for_each_other_are_named_after_a_timeout(mpirun: Start)
 def test_a_fatal_error_handler_ends_the_job_with_the_message(
     mpirun: Start, transport: str, handler: str, way: str
 ) -> None:
-    found = mpirun(PROGRAMS / "fatal.py", 2, transport, handler, way, code=None)
-    assert found.code != 0
-    assert "went on" not in found.output
-    assert "ranks called different collectives" in found.output
+    job = mpirun(PROGRAMS / "fatal.py", 2, transport, handler, way, code=None)
+    assert job.code != 0
+    assert "went on" not in job.output
+    assert "ranks called different collectives" in job.output

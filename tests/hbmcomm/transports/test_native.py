@@ -25,7 +25,7 @@ def error(*fields: int) -> HbmcommError:
 def test_every_record_of_a_failure_becomes_an_error(fields: tuple[int, ...]) -> None:
     text = str(error(*fields))
     assert text.endswith("; the communicator is unusable now")
-    assert {int(each) for each in re.findall(r"\brank (\d+) ", text)} <= set(NAMES)
+    assert {int(rank) for rank in re.findall(r"\brank (\d+) ", text)} <= set(NAMES)
 
 
 def test_garbage_names_the_rank_that_has_it() -> None:
@@ -41,9 +41,9 @@ def test_a_record_of_no_call_is_garbage_of_one_of_both_ranks() -> None:
 
 
 def test_calls_that_differ_are_named() -> None:
-    found = error(lib.HBM_MISMATCH, 0, 2, 0, 0, 1 | 10 << 8 | 1 << 32, 8)
-    assert isinstance(found, CallMismatch)
-    assert "rank 4 called Barrier(), rank 9 called Bcast(8 x float32, root=1);" in str(found)
+    failure = error(lib.HBM_MISMATCH, 0, 2, 0, 0, 1 | 10 << 8 | 1 << 32, 8)
+    assert isinstance(failure, CallMismatch)
+    assert "rank 4 called Barrier(), rank 9 called Bcast(8 x float32, root=1);" in str(failure)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [(None, 0), ("", 0), ("60", 60), ("5 s", 5)])

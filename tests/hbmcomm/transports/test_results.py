@@ -24,8 +24,8 @@ def test_sums_of_random_floats_are_those_in_rank_order_on_all_ranks_and_in_every
 ) -> None:
     digests = set()
     for mpi in mpis:
-        found = mpirun(PROGRAMS / "same_bits.py", ranks, "direct", mpi=mpi)
-        lines = [line for line in found.output.splitlines() if line.startswith("digest ")]
-        assert len(lines) == ranks, found.output
+        job = mpirun(PROGRAMS / "same_bits.py", ranks, "direct", mpi=mpi)
+        lines = [line for line in job.output.splitlines() if line.startswith("digest ")]
+        assert len(lines) == ranks, job.output
         digests |= set(lines)
     assert len(digests) == 1

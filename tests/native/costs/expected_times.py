@@ -50,11 +50,11 @@ def parse(lines: Iterable[str]) -> Calls:
 
 def with_others(calls: Calls) -> dict[str, list[Call | None]]:
     """The calls of each algorithm."""
-    found: dict[str, list[Call | None]] = {"direct": list(calls.values())}
+    by: dict[str, list[Call | None]] = {"direct": list(calls.values())}
     for (name, operation, size), call in calls.items():
         for algorithm, make in algorithms(has_l3=MACHINES[name].has_l3).items():
-            found.setdefault(algorithm, []).append(make(call.places, operation, size))
-    return found
+            by.setdefault(algorithm, []).append(make(call.places, operation, size))
+    return by
 
 
 def times(calls: Calls, by: dict[str, list[Call | None]], **factors: float) -> Times:
@@ -81,7 +81,7 @@ def microseconds(ns: float | None) -> str:
     return "–" if ns is None else f"{ns / 1000:.2f}" if ns < 1e5 else f"{ns / 1000:.0f}"
 
 
-def table_of_times(calls: Calls, found: Times) -> str:
+def table_of_times(calls: Calls, expected: Times) -> str:
     """A row for each operation and algorithm, a column for each machine."""
     at = {key: i for i, key in enumerate(calls)}
     ranks = {name: len(call.places) for (name, _, _), call in calls.items()}
@@ -90,7 +90,7 @@ def table_of_times(calls: Calls, found: Times) -> str:
         "|---|---|" + "--:|" * len(ranks),
     ]
     for operation, size in dict.fromkeys((operation, size) for _, operation, size in calls):
-        for algorithm, of in found.items():
+        for algorithm, of in expected.items():
             row = [of[at[name, operation, size]] for name in ranks]
             if any(ns is not None for ns in row):
                 head = f"| {operation}{size_in_words(size)} | {algorithm} | "
@@ -110,9 +110,9 @@ def table_of_parameters() -> str:
     return "\n".join(lines) + "\n"
 
 
-def is_fastest(found: Times) -> list[bool]:
+def is_fastest(expected: Times) -> list[bool]:
     """Whether direct is faster than, or as fast as, all others (within 2 %)."""
-    direct, *others = found.values()
+    direct, *others = expected.values()
     return [
         all(o is None or d is None or d <= 1.02 * o for o in row)
         for d, *row in zip(direct, *others, strict=True)
@@ -134,18 +134,18 @@ def doubts(calls: Calls, by: dict[str, list[Call | None]], base: list[bool]) -> 
     """The number of cells that change if a parameter is half or twice as large."""
     changes = [*product(PARAMETERS, (0.5, 2.0))]
     with ProcessPoolExecutor(initializer=_given.append, initargs=((calls, by, base),)) as pool:
-        found = dict(zip(changes, pool.map(flips, *zip(*changes, strict=True)), strict=True))
-    shown = [f"{p.replace('_', ' ')} {found[p, 0.5]} / {found[p, 2.0]}" for p in PARAMETERS]
+        cells = dict(zip(changes, pool.map(flips, *zip(*changes, strict=True)), strict=True))
+    shown = [f"{p.replace('_', ' ')} {cells[p, 0.5]} / {cells[p, 2.0]}" for p in PARAMETERS]
     return f"Cells that change if a parameter is halved / doubled: {', '.join(shown)}.\n"
 
 
 def tables(calls: Calls) -> str:
     by = with_others(calls)
-    found = times(calls, by)
-    fastest = is_fastest(found)
+    expected = times(calls, by)
+    fastest = is_fastest(expected)
     verdict = f"`direct` is the fastest, or level, in {sum(fastest)} of {len(fastest)} cells.\n"
     prose = verdict + doubts(calls, by, fastest)
-    return "\n".join((table_of_parameters(), table_of_times(calls, found), prose))
+    return "\n".join((table_of_parameters(), table_of_times(calls, expected), prose))
 
 
 def main(counting: str, page: str | None = None) -> None:

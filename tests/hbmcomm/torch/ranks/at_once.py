@@ -99,7 +99,7 @@ def by_works() -> list[float]:
 
 
 def by_futures() -> list[float]:
-    return [each for _ in range(2) for each in start(4.0)[0].get_future().wait()[0].tolist()]
+    return [number for _ in range(2) for number in start(4.0)[0].get_future().wait()[0].tolist()]
 
 
 def at_once() -> list[float]:
@@ -132,26 +132,26 @@ def callbacks_call_operations(late: int) -> None:
 
 def their_place_is_where_the_future_was_taken(late: int, waits: bool) -> None:
     """All operations have the same length: in another order they give other numbers."""
-    found: dict[float, tuple[dist.Work, torch.Tensor]] = {}
+    operations: dict[float, tuple[dist.Work, torch.Tensor]] = {}
 
     def call(*numbers: float) -> None:
         for number in numbers:
-            found[number] = start(number)
+            operations[number] = start(number)
 
     def first_callback(_: object) -> None:
         if waits:  # for operations that the program has called before
-            found[1.0][0].wait()
-            found[2.0][0].get_future().wait()
+            operations[1.0][0].wait()
+            operations[2.0][0].get_future().wait()
         call(3.0, 4.0)
 
     with one_comes_late(late):
         call(0.0, 1.0, 2.0)
-        futures = [found[0.0][0].get_future().then(first_callback)]
-        futures += [found[1.0][0].get_future().then(lambda _: call(5.0, 6.0))]
+        futures = [operations[0.0][0].get_future().then(first_callback)]
+        futures += [operations[1.0][0].get_future().then(lambda _: call(5.0, 6.0))]
         call(7.0)
     torch.futures.wait_all(futures)
-    assert sorted(found) == [float(number) for number in range(8)]
-    for number, (work, tensor) in found.items():
+    assert sorted(operations) == [float(number) for number in range(8)]
+    for number, (work, tensor) in operations.items():
         work.wait()
         assert tensor.eq(number).all(), (number, tensor)
 
@@ -173,7 +173,7 @@ def powersgd_works_with_several_buckets() -> None:
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0] / 2, losses
-    weights = torch.cat([each.detach().flatten() for each in model.parameters()])
+    weights = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
     sent = weights.clone()
     dist.broadcast(sent, 0)
     assert torch.equal(sent, weights), "ranks have different weights"
@@ -181,8 +181,8 @@ def powersgd_works_with_several_buckets() -> None:
 
 problems: list[str] = []
 threads = [
-    threading.Thread(target=many, args=(SEED + each, GROUPS[2 * each : 2 * each + 2], problems))
-    for each in range(2)
+    threading.Thread(target=many, args=(SEED + i, GROUPS[2 * i : 2 * i + 2], problems))
+    for i in range(2)
 ]
 for thread in threads:
     thread.start()

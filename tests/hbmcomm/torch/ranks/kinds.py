@@ -24,10 +24,10 @@ with hbmcomm.torch.memory("hbw") as kind:
         regular = torch.ones(100_000)
     again = torch.ones(100_000)
 after = torch.ones(100_000)
-found = hbmcomm.torch.kind_of
-assert found(model.weight) == found(again) == "hbw"
-assert found(regular) == "regular"
-assert [found(each) for each in (before, small, elsewhere[0], after)] == [None] * 4
+kind_of = hbmcomm.torch.kind_of
+assert kind_of(model.weight) == kind_of(again) == "hbw"
+assert kind_of(regular) == "regular"
+assert [kind_of(tensor) for tensor in (before, small, elsewhere[0], after)] == [None] * 4
 assert hbmcomm.placement(model.weight.detach().numpy()) == {0: model.weight.nbytes}
 model(torch.ones(3, 512)).sum().backward()
 for _ in range(50):  # freed memory is reused

@@ -62,8 +62,8 @@ def other_reductions() -> None:
     bits = {Op.BAND: torch.bitwise_and, Op.BOR: torch.bitwise_or, Op.BXOR: torch.bitwise_xor}
     for op, function in bits.items():
         due = every[0]
-        for each in every[1:]:
-            due = function(due, each)
+        for operand in every[1:]:
+            due = function(due, operand)
         tensor = own(50, torch.int32)
         dist.all_reduce(tensor, op)
         assert torch.equal(tensor, due), op

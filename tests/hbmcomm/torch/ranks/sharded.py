@@ -22,7 +22,7 @@ def losses(model: torch.nn.Module, share: slice) -> list[float]:
     """The mean of all processes' losses after each step; each takes its share of the inputs."""
     draw = torch.Generator().manual_seed(3)
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
-    found = []
+    means = []
     for _ in range(STEPS):
         inputs = torch.randn(8, 12, generator=draw, dtype=torch.float64)
         loss = model(inputs[share]).square().mean()
@@ -31,8 +31,8 @@ def losses(model: torch.nn.Module, share: slice) -> list[float]:
         optimizer.step()
         total = loss.detach().clone()
         dist.all_reduce(total, dist.ReduceOp.AVG)
-        found.append(total.item())
-    return found
+        means.append(total.item())
+    return means
 
 
 def dtensors_take_every_placement(mesh: DeviceMesh) -> None:
@@ -58,20 +58,20 @@ def training_gives_the_losses_of_one_process(mesh: DeviceMesh) -> None:
     due = torch.tensor(losses(network(), slice(None)))
     plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
     model = parallelize_module(network(), mesh["model"], plan)
-    found = losses(model, slice(None))
-    assert torch.allclose(torch.tensor(found), due, rtol=1e-9), (found, due)
+    curve = losses(model, slice(None))
+    assert torch.allclose(torch.tensor(curve), due, rtol=1e-9), (curve, due)
     model = parallelize_module(network(), mesh["model"], plan)
     for layer in (model[0], model[2], model):
         fully_shard(layer, mesh=mesh["data"])
     rank = mesh["data"].get_local_rank()
-    found = losses(model, slice(4 * rank, 4 * rank + 4))
-    assert torch.allclose(torch.tensor(found), due, rtol=1e-9), (found, due)
+    curve = losses(model, slice(4 * rank, 4 * rank + 4))
+    assert torch.allclose(torch.tensor(curve), due, rtol=1e-9), (curve, due)
 
 
 assert hbmcomm.torch  # imported to register the backend
 dist.init_process_group("hbm")
 whole_mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "model"))
-assert {dist.get_backend(whole_mesh.get_group(each)) for each in ("data", "model")} == {"hbm"}
+assert {dist.get_backend(whole_mesh.get_group(dim)) for dim in ("data", "model")} == {"hbm"}
 dtensors_take_every_placement(whole_mesh)
 training_gives_the_losses_of_one_process(whole_mesh)
 dist.destroy_process_group()

@@ -28,7 +28,7 @@ if RANK == 0:
     ], said.getvalue()
 
 ones = {group: torch.ones(3) for group in (None, inside, across)}
-works = [dist.all_reduce(each, group=group, async_op=True) for group, each in ones.items()]
+works = [dist.all_reduce(tensor, group=group, async_op=True) for group, tensor in ones.items()]
 for work in works:
     if work is not None:  # this rank is in the group
         work.wait()
@@ -55,15 +55,15 @@ def losses(group: dist.ProcessGroup | None) -> torch.Tensor:
     model = DistributedDataParallel(torch.nn.Linear(8, 1), process_group=group)
     optimizer = torch.optim.SGD(model.parameters(), 0.05)
     draw = torch.Generator().manual_seed(RANK)
-    found = []
+    history = []
     for _ in range(10):
         inputs = torch.randn(32, 8, generator=draw)
         loss = (model(inputs) - inputs.sum(1, keepdim=True)).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        found.append(loss.item())
-    return torch.tensor(found)
+        history.append(loss.item())
+    return torch.tensor(history)
 
 
 curve = losses(None)

@@ -29,7 +29,7 @@ def network() -> torch.nn.Module:
 def losses(model: torch.nn.Module, steps: int = 30) -> list[float]:
     draw = torch.Generator().manual_seed(RANK)
     optimizer = torch.optim.SGD(model.parameters(), 0.05)
-    found = []
+    history = []
     for _ in range(steps):
         inputs = torch.randn(32, 8, generator=draw)
         due = inputs.sum(1, keepdim=True) + 0.1 * torch.randn(32, 1, generator=draw)
@@ -37,8 +37,8 @@ def losses(model: torch.nn.Module, steps: int = 30) -> list[float]:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        found.append(loss.item())
-    return found
+        history.append(loss.item())
+    return history
 
 
 def watched(name: str, moved: list[bool]) -> Any:
@@ -48,7 +48,7 @@ def watched(name: str, moved: list[bool]) -> Any:
     def call(*args: Any, **named: Any) -> Any:
         every = (*args, *named.values())
         moved.extend(
-            hbmcomm.torch.is_in_arena(each) for each in every if isinstance(each, torch.Tensor)
+            hbmcomm.torch.is_in_arena(arg) for arg in every if isinstance(arg, torch.Tensor)
         )
         return original(*args, **named)
 

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.ranks
 
 
 def test_training_is_as_replayed_on_one_rank_and_goes_on_from_a_saved_state(mpirun: Start) -> None:
-    found = mpirun(HERE / "replayed.py", 4, "1", "5")
-    assert found.output.count("as replayed") == 4
+    job = mpirun(HERE / "replayed.py", 4, "1", "5")
+    assert job.output.count("as replayed") == 4
 
 
 def test_links_between_hosts_carry_at_most_a_third_of_a_blocking_epochs_bytes(
@@ -22,8 +22,8 @@ def test_links_between_hosts_carry_at_most_a_third_of_a_blocking_epochs_bytes(
 ) -> None:
     two = hosts(2, "1gbit")
     before = two.traffic("n1").sent
-    found = mpirun_on(two, two.packed(2), HERE / "traffic.py")
-    seen = [tuple(map(int, pair)) for pair in re.findall(r"sent (\d+) (\d+)", found.output)]
+    job = mpirun_on(two, two.packed(2), HERE / "traffic.py")
+    seen = [tuple(map(int, pair)) for pair in re.findall(r"sent (\d+) (\d+)", job.output)]
     assert len(seen) == 4
     assert all(blocking >= 32 * 400_000 and 3 * daso < blocking for blocking, daso in seen)
     assert two.traffic("n1").sent - before >= sum(seen[0])

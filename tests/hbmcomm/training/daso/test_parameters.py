@@ -69,4 +69,4 @@ def test_an_optimizer_of_torch_on_one_rank_trains_as_without_daso(
     program = tmp_path / "with_torch.py"
     program.write_text(WITH_TORCH)
     refusals = mpirun(program, 1).output.splitlines()
-    assert len(refusals) == 2 and all("on the CPU" in each for each in refusals)
+    assert len(refusals) == 2 and all("on the CPU" in refusal for refusal in refusals)

@@ -37,13 +37,13 @@ def test_no_exchange_begins_in_a_blocking_epoch() -> None:
 
 def test_a_plateau_halves_skipped_and_waited_batches_and_resets_them_at_one() -> None:
     schedule = Schedule(100, 0, 0, skips=8, wait=4, patience=1)
-    found = []
+    pairs = []
     schedule.end_epoch(1.0)
     for _ in range(10):
         schedule.end_epoch(1.0)
-        found.append((schedule.skips, schedule.wait))
-    assert found[::2] == [(8, 4), (4, 2), (2, 1), (1, 1), (8, 4)]
-    assert found[1::2] == [(4, 2), (2, 1), (1, 1), (8, 4), (4, 2)]
+        pairs.append((schedule.skips, schedule.wait))
+    assert pairs[::2] == [(8, 4), (4, 2), (2, 1), (1, 1), (8, 4)]
+    assert pairs[1::2] == [(4, 2), (2, 1), (1, 1), (8, 4), (4, 2)]
 
 
 def test_a_loss_that_falls_by_more_than_the_threshold_is_on_no_plateau() -> None:

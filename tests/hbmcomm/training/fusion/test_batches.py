@@ -29,14 +29,14 @@ def signature(elements: int, place: Place | None = None, dtype: str = "float32")
 def test_every_element_is_in_one_call_and_every_tensor_completes_once(
     ready: list[tuple[int, str, Place | None]], splits: bool
 ) -> None:
-    found = batches(
+    calls = batches(
         ((number, signature(n, place, dtype)) for number, (n, dtype, place) in enumerate(ready)),
         ROOM,
         splits,
     )
-    assert sorted(n for batch in found for n in batch.complete) == list(range(len(ready)))
+    assert sorted(n for batch in calls for n in batch.complete) == list(range(len(ready)))
     covered: Counter[tuple[int, int]] = Counter()
-    for batch in found:
+    for batch in calls:
         if batch.place == LOOSE:
             (number,) = batch.complete
             assert batch.nbytes > ROOM
@@ -70,9 +70,9 @@ def test_neighbours_in_a_block_are_one_call() -> None:
 
 
 def test_small_tensors_share_a_call_and_none_is_cut_that_fits_into_the_next() -> None:
-    found = batches(enumerate(map(signature, (10, 100, 200))), ROOM, splits=True)
-    assert [batch.complete for batch in found] == [(0, 1), (2,)]
-    assert found[0].pieces == (Piece(0, 0, 10, 0), Piece(1, 0, 100, padded(40)))
+    calls = batches(enumerate(map(signature, (10, 100, 200))), ROOM, splits=True)
+    assert [batch.complete for batch in calls] == [(0, 1), (2,)]
+    assert calls[0].pieces == (Piece(0, 0, 10, 0), Piece(1, 0, 100, padded(40)))
 
 
 def test_a_long_tensor_of_the_program_is_cut_or_left_where_it_is() -> None:
@@ -92,10 +92,8 @@ def test_tensors_that_ranks_do_not_agree_on_are_in_no_call() -> None:
     good, bad = Known(0, "good", 2), Known(1, "bad", 2)
     good.signatures[:] = [signature(4, Place(0, 0, 64)), signature(4)]
     bad.signatures[:] = [signature(4), signature(5)]
-    found = planned((good, bad), ROOM, splits=True)
-    assert [batch.complete for batch in found.batches] == [(0,)]
-    assert found.batches[0].place is None  # only one of the ranks has it in a block
-    assert list(found.mismatches) == ["bad"]
-    assert "(4,) of float32 on rank 0, and (5,) of float32 on rank 1" in str(
-        found.mismatches["bad"]
-    )
+    plan = planned((good, bad), ROOM, splits=True)
+    assert [batch.complete for batch in plan.batches] == [(0,)]
+    assert plan.batches[0].place is None  # only one of the ranks has it in a block
+    assert list(plan.mismatches) == ["bad"]
+    assert "(4,) of float32 on rank 0, and (5,) of float32 on rank 1" in str(plan.mismatches["bad"])

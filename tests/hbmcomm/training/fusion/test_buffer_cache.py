@@ -15,8 +15,8 @@ SMALL, LARGE = 2048, 1 << 20  # of float32
 
 
 def address(array: Any) -> int:
-    found: int = array.__array_interface__["data"][0]
-    return found
+    pointer: int = array.__array_interface__["data"][0]
+    return pointer
 
 
 @pytest.fixture(params=["numpy", "private", "arena"])
@@ -37,11 +37,11 @@ def test_a_freed_and_reallocated_address_misses(make: Callable[[int], Any], elem
     last: dict[int, int] = {}
     for _ in range(50):
         array = make(elements)
-        found = cache.lookup(array)
-        assert found > last.get(address(array), -1)
-        assert cache.lookup(array) == cache.lookup(array[:]) == found
+        answer = cache.lookup(array)
+        assert answer > last.get(address(array), -1)
+        assert cache.lookup(array) == cache.lookup(array[:]) == answer
         assert len(cache) == 1
-        last[address(array)] = found
+        last[address(array)] = answer
         del array
         assert len(cache) == 0
     assert (cache.misses, cache.hits) == (50, 100)
@@ -90,6 +90,6 @@ def test_strided_and_empty_arrays() -> None:
 
 def test_an_arena_array_is_seen_as_one() -> None:
     with hbmcomm.Communicator(MPI.COMM_SELF, kind="regular", transport="direct") as comm:
-        found = memory_of(comm.ones(10))
-        assert found.source == "arena"
-        assert found.node is None or found.node in hbmcomm.topology().memory_nodes
+        memory = memory_of(comm.ones(10))
+        assert memory.source == "arena"
+        assert memory.node is None or memory.node in hbmcomm.topology().memory_nodes

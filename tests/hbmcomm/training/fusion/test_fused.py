@@ -34,9 +34,9 @@ def fused() -> Iterator[FusedAllreduce]:
 def test_what_cannot_be_reduced_in_place_is_refused(
     fused: FusedAllreduce, tensor: Any, error: type[Exception], words: str
 ) -> None:
-    with pytest.raises(error, match=words) as found:
+    with pytest.raises(error, match=words) as caught:
         fused.submit("w", tensor)
-    assert str(found.value).startswith("'w' must ")
+    assert str(caught.value).startswith("'w' must ")
 
 
 def test_a_name_is_pending_once(fused: FusedAllreduce) -> None:
@@ -99,12 +99,12 @@ def test_torch_tensors_are_reduced_in_their_own_memory(fused: FusedAllreduce) ->
 def test_ranks_agree_on_order_shapes_errors_and_ends(
     mpirun: Start, transport: str, ranks: int
 ) -> None:
-    found = mpirun(RANKS / "fusing.py", ranks, transport)
-    assert found.output.count("all is well") == ranks
+    job = mpirun(RANKS / "fusing.py", ranks, transport)
+    assert job.output.count("all is well") == ranks
 
 
 @pytest.mark.ranks
 def test_ranks_of_several_hosts(hosts: MakeHosts, mpirun_on: Start) -> None:
     made = hosts(2)
-    found = mpirun_on(made, made.packed(2, 1), RANKS / "fusing.py", "hierarchical")
-    assert found.output.count("all is well") == 3
+    job = mpirun_on(made, made.packed(2, 1), RANKS / "fusing.py", "hierarchical")
+    assert job.output.count("all is well") == 3

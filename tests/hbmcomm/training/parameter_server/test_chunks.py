@@ -35,14 +35,14 @@ def test_no_owner_of_a_node_has_a_chunk_more_than_another(
     keys = laid_out(lengths)
     chunks = owned(keys, most, nodes)
     assert [chunk[:3] for chunk in chunks] == [*cut(keys, most)]
-    found = shares(chunks)
-    assert found.keys() <= nodes.keys()
-    each = {
-        node: [found.get(rank, 0) for rank in nodes if nodes[rank] == node]
+    totals = shares(chunks)
+    assert totals.keys() <= nodes.keys()
+    by_node = {
+        node: [totals.get(rank, 0) for rank in nodes if nodes[rank] == node]
         for node in {*nodes.values()}
     }
-    assert all(max(loads) - min(loads) <= most for loads in each.values())
-    per_owner = [sum(loads) / len(loads) for loads in each.values()]
+    assert all(max(loads) - min(loads) <= most for loads in by_node.values())
+    per_owner = [sum(loads) / len(loads) for loads in by_node.values()]
     assert max(per_owner) - min(per_owner) <= most
 
 
@@ -53,8 +53,8 @@ def test_shares_of_real_networks_differ_by_less_than_five_percent(
 ) -> None:
     keys = laid_out([4 * elements for _, elements in gradients(network)])
     for nodes in (dict.fromkeys(range(owners), 0), {rank: rank % 2 for rank in range(owners)}):
-        found = shares(owned(keys, 32 * 1024, nodes)).values()
-        assert len(found) == owners and max(found) <= 1.05 * min(found)
+        totals = shares(owned(keys, 32 * 1024, nodes)).values()
+        assert len(totals) == owners and max(totals) <= 1.05 * min(totals)
 
 
 def job(*lengths: int, rank: int = 0, owners: int = 1, workers: tuple[int, ...] = (0,)) -> Job:
@@ -65,9 +65,9 @@ def job(*lengths: int, rank: int = 0, owners: int = 1, workers: tuple[int, ...] 
 @pytest.mark.parametrize(("nbytes", "least"), [(2**20, LEAST_BYTES), (2**28, 2**20)])
 def test_pieces_of_messages_are_whole_chunks_and_not_too_many(nbytes: int, least: int) -> None:
     asked = job(nbytes)
-    found = [*pieces(asked, 0)]
-    assert [chunk for piece in found for chunk in piece] == asked.of(0)
-    *lengths, last = [sum(chunk.nbytes for chunk in piece) for piece in found]
+    messages = [*pieces(asked, 0)]
+    assert [chunk for piece in messages for chunk in piece] == asked.of(0)
+    *lengths, last = [sum(chunk.nbytes for chunk in piece) for piece in messages]
     assert set(lengths) == {least} and 0 < last <= least
 
 
@@ -81,4 +81,4 @@ def test_each_worker_sends_to_one_owner_after_the_other_and_begins_with_another_
     ]
     assert turns[0][:4] == turns[2][:4] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert turns[1][:4] == [(0, 1), (0, 0), (1, 1), (1, 0)]
-    assert len({frozenset(each) for each in turns}) == 1
+    assert len({frozenset(order) for order in turns}) == 1

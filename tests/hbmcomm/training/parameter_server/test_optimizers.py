@@ -35,7 +35,7 @@ def test_kernels_have_the_bits_of_numpy(
 ) -> None:
     shape = gradients.shape[1:]
     serial = [np.zeros(shape, "float32") for _ in range(1 + optimizer.states)]
-    native = [each.copy() for each in serial]
+    native = [array.copy() for array in serial]
     for step, gradient in enumerate(gradients, 1):
         optimizer.apply(serial[0], gradient, serial[1:], step, scale)
         kernel(optimizer, step, scale, [gradient, *native])

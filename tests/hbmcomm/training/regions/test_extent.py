@@ -16,13 +16,13 @@ DTYPES = ("f4", "f8", "i1", "u8", "c16", "?", ">i2", "S3", "m8[s]")
 
 @given(st.lists(st.integers(1, 10_000), max_size=20))
 def test_extents_are_aligned_and_apart(capacities: list[int]) -> None:
-    extents, nbytes = arrange({str(number): each for number, each in enumerate(capacities)})
+    extents, nbytes = arrange({str(number): capacity for number, capacity in enumerate(capacities)})
     spans = [(0, 0), (nbytes, nbytes)]
-    for number, each in extents.items():
-        assert each.capacity == capacities[int(number)]
-        assert each.data % 128 == each.head % 128 == 0
-        assert each.posted < each.description.start < each.description.stop <= each.released
-        spans += [(each.head, each.released + 8), (each.data, each.data + each.capacity)]
+    for number, extent in extents.items():
+        assert extent.capacity == capacities[int(number)]
+        assert extent.data % 128 == extent.head % 128 == 0
+        assert extent.posted < extent.description.start < extent.description.stop <= extent.released
+        spans += [(extent.head, extent.released + 8), (extent.data, extent.data + extent.capacity)]
     spans.sort()
     assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(spans))
 

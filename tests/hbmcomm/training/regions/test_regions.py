@@ -22,8 +22,8 @@ def test_ranks_without_common_memory_exchange_the_same_tensors(mpirun: Start) ->
 
 
 def test_on_two_hosts_each_pair_takes_what_it_shares(mpirun: Start) -> None:
-    found = mpirun(ON_HOSTS, 3, "0,0,1", str(RANKS / "exchange.py"), "hierarchical", mpi="mpich")
-    assert found.output.count("all right") == 3
+    job = mpirun(ON_HOSTS, 3, "0,0,1", str(RANKS / "exchange.py"), "hierarchical", mpi="mpich")
+    assert job.output.count("all right") == 3
 
 
 LEAVING = [

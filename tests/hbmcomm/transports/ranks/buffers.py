@@ -176,11 +176,11 @@ def an_array_is_held_while_its_operation_is_in_flight_and_no_longer() -> None:
         direct.Iallreduce(np.zeros(1), np.zeros(1)).Wait()
     buffer.append(1.0)
     assert into[0] == RANKS
-    before = [sys.getrefcount(each) for each in (buffer, into)]
+    before = [sys.getrefcount(held) for held in (buffer, into)]
     del buffer[1000:]
     for _ in range(TIMES):
         own.Allreduce(buffer, into)
-    after = [sys.getrefcount(each) for each in (buffer, into)]
+    after = [sys.getrefcount(held) for held in (buffer, into)]
     assert after == before, (before, after)
 
 
@@ -202,7 +202,7 @@ def tensors_of_torch_run_no_python_and_are_right() -> None:
             assert called(direct, tensors, values) == called(WORLD, tensors, values), code
     part = torch.arange(100.0)[10:20]
     direct.Allreduce(part.clone(), part)
-    assert part.tolist() == [RANKS * each for each in range(10, 20)]
+    assert part.tolist() == [RANKS * number for number in range(10, 20)]
 
 
 @promise

@@ -135,13 +135,13 @@ def shrinking(seed: int) -> list[tuple[Communicator, bool]]:
     and whether this rank ends on it."""
     rng = np.random.default_rng(seed)
     mine = int(rng.permutation(RANKS)[RANK])
-    found = []
+    comms = []
     for left in range(RANKS, 1, -1):
         keys = rng.permutation(RANKS)
         part = WORLD.Split(0 if mine < left else MPI.UNDEFINED, int(keys[RANK]))
         if part != MPI.COMM_NULL:
-            found.append((Communicator(part, "regular", TRANSPORT), mine == left - 1))
-    return found
+            comms.append((Communicator(part, "regular", TRANSPORT), mine == left - 1))
+    return comms
 
 
 if __name__ == "__main__":
@@ -149,7 +149,7 @@ if __name__ == "__main__":
     FOLDER, INTERRUPTER = Path(folder), Interrupter()
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # by which MPICH's launcher announces a death
     ours = shrinking(int(drawn_seed))  # global: they live as long as the process
-    for number, (each, ends) in enumerate(ours):
-        if not survive(each, ends, number, int(drawn_seed)):
+    for number, (comm, ends) in enumerate(ours):
+        if not survive(comm, ends, number, int(drawn_seed)):
             break
     os._exit(0)

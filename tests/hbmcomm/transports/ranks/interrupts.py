@@ -69,8 +69,8 @@ def be_late() -> None:
 def reused(make: Any, count: int) -> list[Any]:
     """New arrays of the same lengths, which must stay as they are."""
     arrays = [make(length, "float32") for length in (count, 2 * count, count, 2 * count)]
-    for each in arrays:
-        each.view("u1")[:] = PATTERN
+    for array in arrays:
+        array.view("u1")[:] = PATTERN
     return arrays
 
 
@@ -85,8 +85,8 @@ def after_the_failure(fail: Callable[[Communicator, Callable[[], object]], None]
                 gc.collect()
                 arrays = reused(np.empty if private else parent.empty, count)
                 WORLD.Barrier()  # the late rank has made its call
-                for each in arrays:
-                    assert (each.view("u1") == PATTERN).all(), f"{name} of {count} wrote again"
+                for array in arrays:
+                    assert (array.view("u1") == PATTERN).all(), f"{name} of {count} wrote again"
                 with refused(HbmcommError):
                     comm.Barrier()
                 comm.Free()
@@ -182,10 +182,10 @@ def what_is_in_flight_ends_with_its_communicator() -> None:
                 comm.Barrier()
             WORLD.Barrier()
         be_late()
-        for each in requests:
+        for request in requests:
             with contextlib.suppress(PeerError):  # those that were complete before are right
-                each.Wait()
-            each.Wait()
+                request.Wait()
+            request.Wait()
         if RANK:
             with refused((PeerError, CallMismatch)):
                 comm.Barrier()

@@ -69,8 +69,8 @@ def use_memory() -> None:
     global own, x
     x = None
     own = [hbmcomm.Communicator(MPI.COMM_SELF, **PLACE) for _ in range(8)]
-    for each in own:
-        each.Allreduce(np.ones(COUNT), np.zeros(COUNT))
+    for communicator in own:
+        communicator.Allreduce(np.ones(COUNT), np.zeros(COUNT))
     own += [keep.full(COUNT, 7.0, "f8") for _ in range(8)]
     time.sleep(2 * SLOW)
 

@@ -151,11 +151,11 @@ def no_call_keeps_or_loses_a_reference() -> None:
     for call in calls:
         for _ in range(20):  # what is kept until a few more calls were started
             call()
-        before = [sys.getrefcount(each) for each in watched]
+        before = [sys.getrefcount(obj) for obj in watched]
         for _ in range(TIMES):
             call()
-        more = [sys.getrefcount(each) - then for each, then in zip(watched, before, strict=True)]
-        assert all(abs(each) < TIMES // 4 for each in more), more
+        more = [sys.getrefcount(obj) - then for obj, then in zip(watched, before, strict=True)]
+        assert all(abs(delta) < TIMES // 4 for delta in more), more
 
 
 def refusal(call: Callable[[], object]) -> None:

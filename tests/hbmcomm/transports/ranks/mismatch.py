@@ -69,11 +69,11 @@ def pairs(count: int) -> Iterator[tuple[str, Call, Call]]:
         for name in names:
             yield f"{name} with different {what}", usual[name], differing[name]
     many: list[np.ndarray] = [np.zeros(count), np.zeros(RANKS * count)]
-    for each in (
+    for odd in (
         ("allreduce", lambda comm: comm.allreduce(count)),  # MPI serves it: with it, ranks meet
         ("Allgatherv", lambda comm: comm.Allgatherv(*many)),
     ):
-        yield "different collectives", each, usual["Allreduce"]
+        yield "different collectives", odd, usual["Allreduce"]
 
 
 def refusal(comm: Communicator, *made: Call) -> str:

@@ -33,10 +33,10 @@ def late(act: Callable[[], Any], early: int = 0) -> Any:
     """What `act` returns; the last rank begins once the early one has returned from it."""
     if RANK == LATE:
         WORLD.recv(source=early)
-    found = act()
+    returned = act()
     if early == RANK:
         WORLD.send("go", dest=LATE)
-    return found
+    return returned
 
 
 def first_of_bytes(_: object, other: MPI.buffer, datatype: MPI.Datatype) -> None:
@@ -68,9 +68,9 @@ def lower_case_calls_wait_for_nobody_for_whom_mpi4pys_do_not() -> None:
     for transport in TRANSPORTS:
         with opened(transport) as comm:
             for name, (early, call) in EARLY.items():
-                found = late(partial(call, comm), early)
+                returned = late(partial(call, comm), early)
                 expected = call(MPI.COMM_WORLD)
-                assert found == expected, f"{transport}, {name}: {found} for {expected}"
+                assert returned == expected, f"{transport}, {name}: {returned} for {expected}"
 
 
 @promise

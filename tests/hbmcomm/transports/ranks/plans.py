@@ -74,15 +74,15 @@ def a_plan_keeps_its_buffers() -> None:
             del x, y
             gc.collect()
             others = [make(LONG, "float32") for _ in range(4)]
-            for each in others:
-                each[:] = -7
+            for array in others:
+                array[:] = -7
             plan()
             assert (result() == 3).all()
             plan.Start()
             gc.collect()
             plan.Wait()
             assert (result() == 3).all()
-            assert all((each == -7).all() for each in others)
+            assert all((array == -7).all() for array in others)
             plan.Free()
             del plan
             gc.collect()

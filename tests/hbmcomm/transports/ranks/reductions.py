@@ -39,10 +39,10 @@ def check_pairs(ours: Communicator, code: str, datatype: MPI.Datatype) -> None:
     given["value"] = np.random.default_rng(WORLD.rank).integers(0, 3, 1000)
     given["place"] = WORLD.rank
     for op in (MPI.MAXLOC, MPI.MINLOC):
-        theirs, found = np.zeros(1000, pair), np.zeros(1000, pair)
+        theirs, result = np.zeros(1000, pair), np.zeros(1000, pair)
         WORLD.Allreduce([given, 1000, datatype], [theirs, 1000, datatype], op)
-        ours.Allreduce([given, 1000, datatype], [found, 1000, datatype], op)
-        assert (found == theirs).all(), (ours, code)
+        ours.Allreduce([given, 1000, datatype], [result, 1000, datatype], op)
+        assert (result == theirs).all(), (ours, code)
 
 
 def larger_bytes(given: Any, kept: Any, datatype: MPI.Datatype) -> None:
@@ -52,10 +52,10 @@ def larger_bytes(given: Any, kept: Any, datatype: MPI.Datatype) -> None:
 def reduced(ours: Communicator, x: Any, count: int, op: MPI.Op) -> Iterator[tuple[str, Any, Any]]:
     """The results of mpi4py and of a communicator, by the name of the call."""
     for name in ("Allreduce", "Reduce", "Scan", "Reduce_scatter_block"):
-        theirs, found = np.zeros((2, count if name == "Reduce_scatter_block" else x.size), x.dtype)
+        theirs, result = np.zeros((2, count if name == "Reduce_scatter_block" else x.size), x.dtype)
         getattr(WORLD, name)(x, theirs, op)
-        getattr(ours, name)(x, found, op)
-        yield name, theirs, found
+        getattr(ours, name)(x, result, op)
+        yield name, theirs, result
 
 
 @promise
@@ -65,8 +65,8 @@ def operations_of_the_program_are_mpi4pys() -> None:
         for code, count in itertools.product("bhHiIlLqfdFD?", (0, 1, 20000)):
             given = np.random.default_rng(WORLD.rank).integers(0, 3, WORLD.size * count)
             x = given.astype(code)
-            for name, theirs, found in reduced(ours, x, count, user):
-                assert found.tobytes() == theirs.tobytes(), (ours, name, code, count)
+            for name, theirs, result in reduced(ours, x, count, user):
+                assert result.tobytes() == theirs.tobytes(), (ours, name, code, count)
     user.Free()
 
 
@@ -84,8 +84,8 @@ def check_sums(ours: Communicator, code: str, count: int) -> None:
     x = np.zeros(count * WORLD.size, code)
     x.real = own.standard_normal(x.size) * 2.0 ** own.integers(-8, 8, x.size)
     most = WORLD.size * np.finfo(code).eps * WORLD.allreduce(np.abs(x).max())
-    for name, theirs, found in reduced(ours, x, count, MPI.SUM):
-        wrong = np.abs(found - theirs).max()
+    for name, theirs, result in reduced(ours, x, count, MPI.SUM):
+        wrong = np.abs(result - theirs).max()
         assert wrong <= WORLD.size * most, (ours, name, code, count, wrong, most)
 
 

@@ -60,20 +60,20 @@ def reductions(comm: Any, make: Any, mine: np.ndarray, op: MPI.Op) -> dict[str, 
     given, taken = make(count, mine.dtype), make(count, mine.dtype)
     given[:] = mine
     comm.Allreduce(given, taken, op)
-    found = {"Allreduce": bits(taken)}
+    bits_of = {"Allreduce": bits(taken)}
     taken[:] = mine
     comm.Allreduce(MPI.IN_PLACE, taken, op)
-    found["Allreduce in place"] = bits(taken)
+    bits_of["Allreduce in place"] = bits(taken)
     for root in range(RANKS):
         taken[:] = 0
         comm.Reduce(given, taken if root == RANK else None, op, root)
         if root == RANK:
-            found["Reduce"] = bits(taken)
+            bits_of["Reduce"] = bits(taken)
     blocks, block = make(RANKS * count, mine.dtype), make(count, mine.dtype)
     blocks.reshape(RANKS, count)[:] = mine
     comm.Reduce_scatter_block(blocks, block, op)
-    found["Reduce_scatter_block"] = bits(block)
-    return found
+    bits_of["Reduce_scatter_block"] = bits(block)
+    return bits_of
 
 
 def sums_are_sequential(comm: Any, dtype: str, digest: Any) -> None:
@@ -81,18 +81,18 @@ def sums_are_sequential(comm: Any, dtype: str, digest: Any) -> None:
         operands = [random(rank, count, dtype) for rank in range(RANKS)]
         wanted = bits(combine(operands, "SUM", dtype in HALVES))
         for make in (comm.empty, np.empty):
-            for name, found in reductions(comm, make, operands[RANK], MPI.SUM).items():
-                assert found == wanted, f"{name} of {count} {dtype} is not the sum in rank order"
+            for name, actual in reductions(comm, make, operands[RANK], MPI.SUM).items():
+                assert actual == wanted, f"{name} of {count} {dtype} is not the sum in rank order"
         digest.update(wanted)
 
 
 def special_values_give_the_same_bits_everywhere(comm: Any, dtype: str, digest: Any) -> None:
     for name in ("SUM", "MAX", "MIN", "PROD"):
         for count in (9, 3000, 300_000):
-            mine, found = special(RANK, count, dtype), {}
+            mine, bits_of = special(RANK, count, dtype), {}
             for make in (comm.empty, np.empty):
-                found |= reductions(comm, make, mine, getattr(MPI, name))
-            everywhere = set(found.values()).union(*WORLD.allgather(set(found.values())))
+                bits_of |= reductions(comm, make, mine, getattr(MPI, name))
+            everywhere = set(bits_of.values()).union(*WORLD.allgather(set(bits_of.values())))
             assert len(everywhere) == 1, f"{name} of {count} {dtype} depends on the caller"
             digest.update(everywhere.pop())
 
@@ -100,9 +100,9 @@ def special_values_give_the_same_bits_everywhere(comm: Any, dtype: str, digest: 
 if __name__ == "__main__":
     summary = hashlib.sha256()
     with Communicator(WORLD, "regular", sys.argv[1]) as ours, np.errstate(all="ignore"):
-        for each in DTYPES:
-            if each != "bfloat16" or has_bfloat16():
-                sums_are_sequential(ours, each, summary)
-        for each in ("f", "d", "e"):
-            special_values_give_the_same_bits_everywhere(ours, each, summary)
+        for dtype in DTYPES:
+            if dtype != "bfloat16" or has_bfloat16():
+                sums_are_sequential(ours, dtype, summary)
+        for dtype in ("f", "d", "e"):
+            special_values_give_the_same_bits_everywhere(ours, dtype, summary)
     say(f"digest {summary.hexdigest()}")

@@ -50,7 +50,7 @@ def filled(entries: int, dtype: str) -> Array:
 def call_each(comm: Any, rng: Generator, dtype: str, spell: Callable[..., Any]) -> list[Array]:
     """What each call leaves in its buffer; all ranks draw the same."""
     most = MOST[int(rng.integers(2))]
-    lengths = [[int(each) for each in row] for row in rng.integers(0, most, (RANKS, RANKS))]
+    lengths = [[int(length) for length in row] for row in rng.integers(0, most, (RANKS, RANKS))]
     gap, root, kind = int(rng.integers(3)), int(rng.integers(RANKS)), TYPES[dtype]
     in_place = bool(rng.integers(2))
     to_all = layout(lengths[RANK], gap)

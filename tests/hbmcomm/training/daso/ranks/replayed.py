@@ -41,20 +41,20 @@ class Network:
             x -= RATE * m
 
     def whole(self) -> Vector:
-        return np.concatenate([each.ravel() for each in self.x])
+        return np.concatenate([x.ravel() for x in self.x])
 
     def backward(self, batch: int) -> None:
-        found, begin = gradient(self.whole(), comm.rank, batch), 0
-        for each in self.g:
-            each[...] = found[begin : begin + each.size].reshape(each.shape)
-            begin += each.size
+        flat, begin = gradient(self.whole(), comm.rank, batch), 0
+        for g in self.g:
+            g[...] = flat[begin : begin + g.size].reshape(g.shape)
+            begin += g.size
 
 
 def replay(schedule: Schedule, lengths: list[int], losses: list[float]) -> list[Vector]:
     """The parameters of each host at the end of each epoch, side by side."""
     x = np.ones((HOSTS, SIZE))
     m = np.zeros((HOSTS, SIZE))
-    found, count = [], 0
+    parameters, count = [], 0
     for length, loss in zip(lengths, losses, strict=True):
         sent: tuple[int, Vector] | None = None
         for batch in range(1, length + 1):
@@ -80,9 +80,9 @@ def replay(schedule: Schedule, lengths: list[int], losses: list[float]) -> list[
                 s = length - sent[0]
                 x = (2 * s * x + sent[1]) / (2 * s + HOSTS)
             x = np.tile(x.mean(axis=0), (HOSTS, 1))
-        found.append(x)
+        parameters.append(x)
         schedule.end_epoch(loss)
-    return found
+    return parameters
 
 
 def trial(draw: random.Random) -> None:
@@ -107,12 +107,12 @@ def trial(draw: random.Random) -> None:
             network.backward(count)
             daso.step()
             if count == save_at:
-                state, kept = daso.state_dict(), [each.copy() for each in network.x]
+                state, kept = daso.state_dict(), [array.copy() for array in network.x]
                 daso.close()
                 daso = Daso(arrays, comm, Schedule(**given), host=comm.rank % HOSTS)
                 daso.load_state_dict(state)
-                for x, each in zip(network.x, kept, strict=True):
-                    x[...] = each
+                for x, saved in zip(network.x, kept, strict=True):
+                    x[...] = saved
             count += 1
         mean = daso.end_epoch(2.0 * comm.rank / (comm.size - 1))
         assert mean == 1.0

@@ -63,8 +63,8 @@ def check_the_cache(comm: Communicator) -> None:
         made = fused.buffers(SHAPES)
         reducer, negotiation = fused.reducer, fused.negotiation
         for step in range(5):
-            for number, each in enumerate(made):
-                fused.submit(f"t{number}", each)
+            for number, buffer in enumerate(made):
+                fused.submit(f"t{number}", buffer)
             fused.wait()
             assert (negotiation.exchanges, reducer.calls) == (1, step + 1)
         assert reducer.packed_bytes == 0

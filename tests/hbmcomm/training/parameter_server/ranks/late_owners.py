@@ -24,7 +24,7 @@ for name in ORDERS[WORLD.rank]:
         gradient[...] = 1.0
     servers[name].step()
 for server in servers.values():
-    assert all((each == -1.0).all() for each in server.weights)
+    assert all((weights == -1.0).all() for weights in server.weights)
     server.close()
 if WORLD.rank == 0:
     print("all steps are complete")

@@ -60,8 +60,8 @@ class Serial:
         given = [drawn(self.step, worker) for worker in self.workers]
         for key, weights in enumerate(self.weights):
             total = given[0][key].copy()
-            for each in given[1:]:
-                total += each[key]
+            for gradients in given[1:]:
+                total += gradients[key]
             self.optimizer.apply(weights, total, self.state[key], self.step, 1 / len(self.workers))
 
 
@@ -75,9 +75,9 @@ class Unreadable:
 
 
 def same(server: ParameterServer, serial: Serial, what: str) -> None:
-    for key, (found, expected) in enumerate(zip(server.weights, serial.weights, strict=False)):
-        if found.tobytes() != expected.tobytes():
-            wrong = int((found != expected).sum())
+    for key, (weights, expected) in enumerate(zip(server.weights, serial.weights, strict=False)):
+        if weights.tobytes() != expected.tobytes():
+            wrong = int((weights != expected).sum())
             sys.exit(f"{what}, step {serial.step}, key {key}: {wrong} other weights than serially")
 
 

@@ -57,10 +57,10 @@ def shapes_change_without_new_regions(regions: Regions) -> None:
         memory = own.wait()
         first = memory.__array_interface__["data"][0]
         for seed, (shape, dtype) in enumerate(forms):
-            found, due = own.wait(), tensor(shape, dtype, seed)
-            assert found.shape == due.shape and found.dtype == due.dtype, (shape, dtype)
-            np.testing.assert_array_equal(found, due)
-            assert not found.size or found.__array_interface__["data"][0] == first
+            array, due = own.wait(), tensor(shape, dtype, seed)
+            assert array.shape == due.shape and array.dtype == due.dtype, (shape, dtype)
+            np.testing.assert_array_equal(array, due)
+            assert not array.size or array.__array_interface__["data"][0] == first
             own.release()
         np.testing.assert_array_equal(own.wait(), np.arange(10.0))
         own.release()
@@ -99,9 +99,9 @@ def a_producer_waits_until_its_tensor_is_released(regions: Regions) -> None:
             remote[name].array(1000)[:] = 2 * step + COMM.rank
             remote[name].post()
         for name in ("b", "a"):
-            found = own[name].wait()
-            assert (found == 2 * step + before).all()
-            assert own[name].wait() is found
+            array = own[name].wait()
+            assert (array == 2 * step + before).all()
+            assert own[name].wait() is array
             own[name].release()
 
 
@@ -144,15 +144,15 @@ def a_trace_moves_what_a_step_sends_to_its_reader(regions: Regions) -> None:
         for step in range(4):
             with incoming:
                 for name in ("fc", "conv", "bias"):
-                    found = incoming.receive(name)
-                    assert found.shape == (sizes[name] - step, 2)
-                    assert (found == np.arange(2.0) + step * sizes[name]).all()
+                    array = incoming.receive(name)
+                    assert array.shape == (sizes[name] - step, 2)
+                    assert (array == np.arange(2.0) + step * sizes[name]).all()
 
 
 def regions_work_while_a_call_is_in_flight(regions: Regions) -> None:
     """A nonblocking call of the communicator that the regions are of, in either order."""
     sums = np.zeros((2, 300_000))
-    first, second = (partial(COMM.Iallreduce, np.ones(300_000), each) for each in sums)
+    first, second = (partial(COMM.Iallreduce, np.ones(300_000), total) for total in sums)
     if COMM.rank == 0:
         remote = regions.open(1)["x"]
         time.sleep(0.05)  # rank 1 waits for the tensor and for the sum meanwhile

@@ -134,7 +134,7 @@ class Memory:
         begins, lengths = [begin for begin, _ in parts], np.array([length for _, length in parts])
         match self.form:
             case "[buffer, (count, place), type]" | "(buffer, count, place, type)":
-                return [whole, (lengths, [each + self.margin for each in begins]), self.datatype]
+                return [whole, (lengths, [begin + self.margin for begin in begins]), self.datatype]
             case "[buffer, type of its own]" | "[every other element]":
                 return self._derived(own, (lengths, begins))
         return [own, lengths, begins, self.datatype]
@@ -144,8 +144,8 @@ class Memory:
         return datatype
 
     def free(self) -> None:
-        for each in self.own_types:
-            each.Free()
+        for datatype in self.own_types:
+            datatype.Free()
 
 
 class Attempt:
@@ -222,10 +222,10 @@ class Attempt:
         held = [self.give.data, self.take.data]
         if (defined := self._defined(wanted)) is not None:
             held[1], after[1] = held[1][:defined], after[1][:defined]
-        for role, found, correct in zip(("given", "taken"), held, after, strict=True):
-            if not same(found, correct):
-                where = int(np.argmax(np.asarray(found != correct)))
-                lines.append(f"{role}[{where}] is {found[where]} and not {correct[where]}")
+        for role, data, correct in zip(("given", "taken"), held, after, strict=True):
+            if not same(data, correct):
+                where = int(np.argmax(np.asarray(data != correct)))
+                lines.append(f"{role}[{where}] is {data[where]} and not {correct[where]}")
         for role, memory in (("given", self.give), ("taken", self.take)):
             if memory.spoilt():
                 lines.append(f"memory beside what is {role} was written")
@@ -266,7 +266,7 @@ class Attempt:
             in_place = MPI.IN_PLACE if call.seed % 2 else None
             given, taken = (given, in_place) if call.name in SCATTERS else (in_place, taken)
         if call.reduces and all(
-            isinstance(each, list) and each[0] is None for each in (given, taken)
+            isinstance(spec, list) and spec[0] is None for spec in (given, taken)
         ):
             # Open MPI's persistent calls refuse two buffers at one address, NULL as well
             taken = [np.zeros(1, "B"), *taken[1:]]

@@ -183,7 +183,7 @@ def draw(
     op = str(rng.choice(list(OPERATIONS))) if name in REDUCTIONS else "SUM"
     dtypes = OPERATIONS[op] if name in REDUCTIONS else DTYPES
     without = (*_unknown(transport), *(HALVES if name in UNEQUAL else ()))
-    dtype = str(rng.choice([each for each in dtypes if each not in without]))
+    dtype = str(rng.choice([code for code in dtypes if code not in without]))
     # MPICH aborts over long doubles in own types, and over Allgatherv into unlike types
     plain = name in (*REDUCTIONS, "Allgatherv") or dtype in "gG"
     forms = PLAIN_FORMS if plain else PLAIN_FORMS + derived

@@ -51,7 +51,7 @@ _MOVED: dict[str, Callable[[Call, int], np.ndarray | None]] = {
     "Gather": lambda call, rank: np.concatenate(_given_by_all(call)),
     "Allgather": lambda call, rank: np.concatenate(_given_by_all(call)),
     "Alltoall": lambda call, rank: np.concatenate(
-        [_block(call, each, rank) for each in _given_by_all(call)]
+        [_block(call, whole, rank) for whole in _given_by_all(call)]
     ),
 }
 """What a rank takes in calls that move blocks of one length."""
@@ -62,11 +62,11 @@ def _operands(call: Call, rank: int) -> list[np.ndarray]:
     everything = _given_by_all(call)
     match call.name:
         case "Reduce_scatter_block":
-            return [_block(call, each, rank) for each in everything]
+            return [_block(call, whole, rank) for whole in everything]
         case "Reduce_scatter":
             begin = sum(call.length(0, other) for other in range(rank)) * call.unit
             end = begin + call.length(0, rank) * call.unit
-            return [each[begin:end] for each in everything]
+            return [whole[begin:end] for whole in everything]
         case "Scan":
             return everything[: rank + 1]
         case "Exscan":
@@ -103,8 +103,8 @@ def combine(operands: Sequence[np.ndarray], op: str, rounded_once: bool = False)
     result = operands[0].astype(width)
     if len(operands) == 1:  # a reduction of one is a copy, whatever the operation
         return result.astype(dtype)
-    for each in operands[1:]:
-        result = ufunc(result, each.astype(width)).astype(width, copy=False)
+    for operand in operands[1:]:
+        result = ufunc(result, operand.astype(width)).astype(width, copy=False)
     return result.astype(dtype)
 
 

@@ -65,7 +65,7 @@ def complete(flights: list[Flight], rng: Generator, interrupter: Interrupter | N
     if way == "Testall" and is_mpich and any(isinstance(f.request, MPI.Prequest) for f in flights):
         way = "Testany"  # MPICH's Testall calls persistent collectives of MPI an error
     left = dict(enumerate(flights))
-    requests = [each.request for each in flights]
+    requests = [f.request for f in flights]
     while left:
         if way == "Wait":
             done = [min(left)]
@@ -78,7 +78,7 @@ def complete(flights: list[Flight], rng: Generator, interrupter: Interrupter | N
                 flight.request.Wait()  # at once
             flight.land()
     if way not in ("Wait", "Test"):
-        stay = [each for each in requests if each and not isinstance(each, MPI.Prequest)]
+        stay = [r for r in requests if r and not isinstance(r, MPI.Prequest)]
         assert not stay, f"{way} leaves handles"
 
 
@@ -132,6 +132,6 @@ def completed(way: str, requests: list[MPI.Request], left: list[int]) -> list[in
         case "Testany":
             index, flag = MPI.Request.Testany(requests)
             return [index] if flag else []
-    found = getattr(MPI.Request, way)(requests)
-    assert found is not None, f"{way} finds no request in flight, but {left} are"
-    return list(found)
+    indices = getattr(MPI.Request, way)(requests)
+    assert indices is not None, f"{way} finds no request in flight, but {left} are"
+    return list(indices)

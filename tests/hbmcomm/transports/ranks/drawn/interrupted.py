@@ -35,11 +35,11 @@ def interrupt(parent: Communicator, seed: int, interrupter: Interrupter, with_st
     """
     sizes = _calls_until_the_end(parent, seed, interrupter, SLOW if with_stalls else 0.0)
     again = [parent.empty(size, "u1") for size in sizes] + [np.empty(size, "u1") for size in sizes]
-    for each in again:
-        each[:] = GUARD
+    for array in again:
+        array[:] = GUARD
     MPI.Intracomm.Barrier(parent)
-    for each in again:
-        assert (each == GUARD).all(), f"memory was written after an interrupt, seed {seed}"
+    for array in again:
+        assert (array == GUARD).all(), f"memory was written after an interrupt, seed {seed}"
 
 
 def _gather(rng: Generator, comm: Communicator, root: int) -> Call:
@@ -99,4 +99,4 @@ def _calls_until_the_end(
                     raise AssertionError(f"call {index} of interrupted seed {seed}: {text}: {call}")
     except (Interruption, KeyboardInterrupt, HbmcommError) as error:
         assert is_victim or isinstance(error, HbmcommError), error
-    return [each.raw.size for attempt in attempts for each in (attempt.give, attempt.take)]
+    return [memory.raw.size for attempt in attempts for memory in (attempt.give, attempt.take)]

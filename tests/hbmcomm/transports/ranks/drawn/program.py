@@ -457,7 +457,7 @@ class Program:
     def _message(self, number: int) -> list[Flight]:
         """One rank sends another some bytes."""
         rng = self.rng(number)
-        to, source = (int(each) for each in rng.permutation(max(RANKS, 2))[:2])
+        to, source = (int(rank) for rank in rng.permutation(max(RANKS, 2))[:2])
         data = np.full(int(rng.integers(LONGEST)) >> int(rng.integers(16)), number % 251, "u1")
         tag = number % 32000
         if source == RANK and to < RANKS:
@@ -595,8 +595,8 @@ class Program:
                 errors.append(error)
 
         threads = [
-            threading.Thread(target=body, args=each)
-            for each in zip(comms, calls, self.own.spawn(len(calls)), strict=True)
+            threading.Thread(target=body, args=args)
+            for args in zip(comms, calls, self.own.spawn(len(calls)), strict=True)
         ]
         interval = sys.getswitchinterval()
         sys.setswitchinterval(float(self.own.choice(SWITCHES)))
@@ -624,8 +624,8 @@ class Program:
                 attempt.run()
                 self._checking_alone(attempt, event)()
             if rng.random() < 0.4:
-                complete([each for each in flights if not each.has_landed], rng, None)
-        complete([each for each in flights if not each.has_landed], rng, None)
+                complete([flight for flight in flights if not flight.has_landed], rng, None)
+        complete([flight for flight in flights if not flight.has_landed], rng, None)
 
     def _checking_alone(self, attempt: Attempt, event: Event) -> Callable[[], None]:
         """Looks at a call; its memory is not kept, as `kept` belongs to one thread."""
