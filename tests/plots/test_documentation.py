@@ -23,8 +23,8 @@ STORED = Path(__file__).parents[1] / "experiments" / "stored" / "format-2.tar.xz
 
 
 def schema(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((DOCS / "schemas" / f"{name}.schema.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((DOCS / "schemas" / f"{name}.schema.json").read_text())
+    return document
 
 
 @pytest.mark.rare  # it draws every stored campaign
@@ -64,14 +64,14 @@ def test_a_part_that_nothing_makes_is_refused_by_its_page(tmp_path: Path) -> Non
 
 
 def test_a_measured_sentence_keeps_what_stands_after_its_answer_and_the_conditions() -> None:
-    found = replace(find(), conditions=("other processes ran on CPUs",))
-    text = " ".join(documentation.MEASURED["transports"](found).split())
+    campaign = replace(find(), conditions=("other processes ran on CPUs",))
+    text = " ".join(documentation.MEASURED["transports"](campaign).split())
     assert "slower beyond the noise floor in 12, most in " in text
     assert "Intervals in brackets hold for all cells at once (95 %)." in text
     assert "Seen in 6 paired blocks; a claim needs 10." in text
     assert "2.2 % 4 to 64 KiB (18 A/A cells, so of 85 % of null cells)" in text
     assert text.endswith("Other processes ran on CPUs.")
-    opening = " ".join(documentation.MEASURED["headline"](found).split())
+    opening = " ".join(documentation.MEASURED["headline"](campaign).split())
     assert text.startswith(f"{opening.partition('. ')[0]}: slower beyond the noise floor")
     assert opening.endswith(". 6 blocks of arms in turns.")
 

@@ -23,7 +23,7 @@ def test_the_page_is_what_invoke_docs_would_write(part: str) -> None:
 
 def test_every_archive_has_a_place_a_command_and_a_checksum() -> None:
     archives = list((ROOT / reproduce.DATA).glob("*.xz"))
-    assert {each.archive for each in reproduce.shown(ROOT)} == {
+    assert {place.archive for place in reproduce.shown(ROOT)} == {
         path.name.partition(".")[0] for path in archives
     }
     for path in archives:

@@ -40,7 +40,7 @@ def test_pages_load_nothing_from_the_network(built: Path) -> None:
         text = page.read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]*)\"", text)
         loaded += re.findall(r"<link\b[^>]*\bhref=\"([^\"]*)\"", text)
-        assert [each for each in loaded if "//" in each] == [], page.name
+        assert [url for url in loaded if "//" in url] == [], page.name
     for sheet in built.rglob("*.css"):
         text = sheet.read_text(encoding="utf-8")
         assert not re.search(r"@import|url\(\s*[\"']?(?:https?:)?//", text), sheet.name

@@ -43,9 +43,9 @@ def test_the_first_campaigns_of_format_2_are_drawn(stored: Path, tmp_path: Path)
     def first(values: dict[str, Any]) -> None:
         for part, keys in YOUNGER.items():
             within = values if part == "result" else values.get(part, {})
-            for each in within if isinstance(within, list) else [within]:
+            for fields in within if isinstance(within, list) else [within]:
                 for key in keys:
-                    each.pop(key, None)
+                    fields.pop(key, None)
 
     for path in sorted((stored / "launches").glob("*.json")):
         values = json.loads(path.read_text())

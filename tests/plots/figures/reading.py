@@ -12,23 +12,23 @@ from plots.layout.style import style
 Figure = Callable[[Any], Sequence[Drawing | Skipped]]
 
 
-def drawn(figure: Figure, found: Any, *, printed: bool = False) -> list[Drawing]:
+def drawn(figure: Figure, campaign: Any, *, printed: bool = False) -> list[Drawing]:
     """The drawings of a figure, without what it leaves out."""
     with style(printed=printed):
-        return [each for each in figure(found) if isinstance(each, Drawing)]
+        return [drawing for drawing in figure(campaign) if isinstance(drawing, Drawing)]
 
 
-def only(figure: Figure, found: Any) -> Drawing:
+def only(figure: Figure, campaign: Any) -> Drawing:
     """The drawing of a figure that has one and leaves nothing out."""
     with style():
-        (drawing,) = figure(found)
+        (drawing,) = figure(campaign)
     assert isinstance(drawing, Drawing)
     return drawing
 
 
-def reason(figure: Figure, found: Any) -> str:
+def reason(figure: Figure, campaign: Any) -> str:
     """Why a figure is left out."""
-    (left_out,) = figure(found)
+    (left_out,) = figure(campaign)
     assert isinstance(left_out, Skipped)
     return left_out.reason
 
@@ -42,7 +42,7 @@ def marks(shown: Drawing | Axes) -> list[Line2D]:
 
 def legend(drawing: Drawing) -> list[str]:
     """The entries of its legends."""
-    return [text.get_text() for each in drawing.figure.legends for text in each.get_texts()]
+    return [text.get_text() for box in drawing.figure.legends for text in box.get_texts()]
 
 
 def message(drawing: Drawing) -> str:

@@ -21,20 +21,20 @@ def test_a_line_for_each_way_of_the_host_in_ordinary_memory() -> None:
 
 
 def test_each_way_is_compared_with_the_calls_whose_turns_it_took() -> None:
-    found = find(arms=ARMS, sizes=(1024,))
-    assert set(found.baselines["transport"]) == {"threads", "shared_memory", "queues"}
-    assert len(found.baselines) == 3 * 3
-    times = found.times[found.times["kind"] == "regular"].set_index(
+    campaign = find(arms=ARMS, sizes=(1024,))
+    assert set(campaign.baselines["transport"]) == {"threads", "shared_memory", "queues"}
+    assert len(campaign.baselines) == 3 * 3
+    times = campaign.times[campaign.times["kind"] == "regular"].set_index(
         ["operation", "transport", "arm"]
     )["median_s"]
-    for cell in found.baselines.itertuples():
+    for cell in campaign.baselines.itertuples():
         own = {"queues": "pickle"}.get(str(cell.transport), "mpi")
         over = times[cell.operation, cell.transport, cell.arm] / times[cell.operation, own, "host"]
         assert cell.ratio == pytest.approx(over, rel=0.05)
 
 
 def test_baselines_are_no_arm_of_the_other_figures() -> None:
-    found = find(arms=ARMS)
-    assert len(only(times, found).figure.axes) == 3 * 2  # host and Docker
-    assert set(found.speedups["arm"]) == {"host", "docker-tuned-one"}
-    assert set(found.transports["transport"]) == {"mpi", "pickle"}
+    campaign = find(arms=ARMS)
+    assert len(only(times, campaign).figure.axes) == 3 * 2  # host and Docker
+    assert set(campaign.speedups["arm"]) == {"host", "docker-tuned-one"}
+    assert set(campaign.transports["transport"]) == {"mpi", "pickle"}

@@ -21,20 +21,20 @@ def marks(axes: Axes) -> list[float]:
 
 
 def test_every_step_has_a_panel_and_every_operation_a_mark() -> None:
-    found = find(arms=ARMS, kinds=("regular",), mpis=("openmpi", "mpich"))
-    panels = only(chain, found).figure.axes
+    campaign = find(arms=ARMS, kinds=("regular",), mpis=("openmpi", "mpich"))
+    panels = only(chain, campaign).figure.axes
     assert [axes.get_title(loc="left") for axes in panels] == ["userland", "tuned", "default"]
     for axes in panels:
         assert len(marks(axes)) == 2 * 3 * 2  # MPIs, operations, transports
-    rules = found.whole_steps[found.whole_steps["step"] == "rules"]
+    rules = campaign.whole_steps[campaign.whole_steps["step"] == "rules"]
     shown = rules[rules["transport"] != "pickle"]["ratio"]
     assert sorted(marks(panels[2])) == pytest.approx(sorted(shown))
 
 
 def test_what_lies_beyond_the_axis_is_at_its_end() -> None:
-    found = find(arms=ARMS, kinds=("regular",))
-    found.whole_steps.loc[:, ["ratio", "low", "high"]] = [9.0, 8.0, 10.0]
-    for axes in only(chain, found).figure.axes:
+    campaign = find(arms=ARMS, kinds=("regular",))
+    campaign.whole_steps.loc[:, ["ratio", "low", "high"]] = [9.0, 8.0, 10.0]
+    for axes in only(chain, campaign).figure.axes:
         assert axes.get_xlim()[1] == MOST
         assert not marks(axes)
         beyond = [line for line in axes.lines if line.get_marker() == ">"]

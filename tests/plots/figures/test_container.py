@@ -78,9 +78,9 @@ def test_where_medians_leave_the_narrow_axis_it_holds_them_and_two_per_cent_can_
 ) -> None:
     assert drawing.figure.axes[0].get_xscale() == "log"
     assert drawing.figure.axes[0].get_xlim()[1] <= MOST_RATIO
-    found = find()
-    found.containers.loc[0, ["ratio", "low", "high"]] = [9.0, 8.0, 900.0]
-    wide = only(container, found)
+    campaign = find()
+    campaign.containers.loc[0, ["ratio", "low", "high"]] = [9.0, 8.0, 900.0]
+    wide = only(container, campaign)
     axes = wide.figure.axes[0]
     low, high = axes.get_xlim()
     assert 9.0 < high < 12  # the end of an interval has no say
@@ -112,13 +112,15 @@ def test_many_caveats_are_counted_and_left_to_the_report(found: Campaign) -> Non
 def test_what_left_and_right_mean_is_reported_once(count: int) -> None:
     drawing = only(container, find(operations=("bcast", "gather", "allreduce")[:count]))
     shown = [axes.get_xlabel() for axes in drawing.figure.axes[-count:]]
-    assert sum("container faster · slower" in each for each in shown) == 1
+    assert sum("container faster · slower" in label for label in shown) == 1
 
 
 def test_rows_are_grouped_by_transport_layout_and_profile() -> None:
     arms = (*TWINS, *NINE[:3], "docker-tuned-one")
-    found = find(arms=arms, transports=("direct", "mpi"), sizes=(1024, 4096), blocks=2)
-    heads = [text.get_text() for axes in only(container, found).figure.axes for text in axes.texts]
+    campaign = find(arms=arms, transports=("direct", "mpi"), sizes=(1024, 4096), blocks=2)
+    heads = [
+        text.get_text() for axes in only(container, campaign).figure.axes for text in axes.texts
+    ]
     assert heads == [
         "direct, one container, Docker, default",
         "direct, one container, tuned",
@@ -145,7 +147,7 @@ ONE_EACH = [f"-{name}-{layout}" for name in ("direct", "mpi") for layout in LAYO
 def test_what_is_more_than_a_screen_is_drawn_on_several(
     other: str, sizes: int, endings: list[str]
 ) -> None:
-    found = find(
+    campaign = find(
         arms=(*TWINS, *NINE),
         transports=("direct", other),
         kinds=("regular",),
@@ -153,17 +155,21 @@ def test_what_is_more_than_a_screen_is_drawn_on_several(
         sizes=tuple(2**power for power in range(10, 10 + sizes)),
         blocks=1,
     )
-    every = drawn(container, found)
-    assert [each.name for each in every] == [f"container{end}-2-ranks" for end in endings]
-    for each in every:
-        assert each.figure.get_size_inches()[1] < 8
+    every = drawn(container, campaign)
+    assert [figure.name for figure in every] == [f"container{end}-2-ranks" for end in endings]
+    for figure in every:
+        assert figure.figure.get_size_inches()[1] < 8
 
 
 def test_more_operations_than_fit_side_by_side_go_on_another_drawing() -> None:
-    found = find(blocks=1)
-    more = found.containers[found.containers["operation"] == "bcast"].assign(operation="reduce")
-    found = changed(found, containers=pd.concat([found.containers, more], ignore_index=True))
-    names = [each.name for each in drawn(container, found)]
+    campaign = find(blocks=1)
+    more = campaign.containers[campaign.containers["operation"] == "bcast"].assign(
+        operation="reduce"
+    )
+    campaign = changed(
+        campaign, containers=pd.concat([campaign.containers, more], ignore_index=True)
+    )
+    names = [figure.name for figure in drawn(container, campaign)]
     assert names == ["container-2-ranks", "container-2-2-ranks"]
 
 

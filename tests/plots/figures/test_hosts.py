@@ -20,7 +20,7 @@ def found() -> Evaluation:
 
 def test_each_length_has_its_algorithms_measured_and_modelled(found: Evaluation) -> None:
     *fits, drawing = link_drawings(found, 10_000)
-    assert {each.name for each in fits} == {f"model-mpich-{name}" for name in ALGORITHMS}
+    assert {fit.name for fit in fits} == {f"model-mpich-{name}" for name in ALGORITHMS}
     named = len(cost_of_links.ALGORITHMS)
     assert drawing.name == "more-hosts-mpich"
     assert len(drawing.figure.axes) == 3

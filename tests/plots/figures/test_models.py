@@ -46,7 +46,7 @@ def found() -> Evaluation:
 @pytest.fixture(scope="module")
 def drawn(found: Evaluation) -> dict[str, Drawing]:
     every = model_drawings(found, ("knl", "gh200"), ("10gbit", "400gbit"), 100)
-    return {each.name: each for each in every if isinstance(each, Drawing)}
+    return {drawing.name: drawing for drawing in every if isinstance(drawing, Drawing)}
 
 
 def test_there_is_a_figure_of_each_fit_and_two_of_each_machine(drawn: dict[str, Drawing]) -> None:
@@ -64,7 +64,7 @@ def test_without_models_of_all_that_many_nodes_need_that_figure_alone_is_left_ou
 ) -> None:
     few = {key: model for key, model in MODELS.items() if key[2] == "allreduce"}
     *drawn, last = model_drawings(dataclasses.replace(found, models=few), ("knl",), ("10gbit",), 9)
-    assert [each.name for each in drawn] == ["model-openmpi-direct", "what-if-speedup-knl"]
+    assert [drawing.name for drawing in drawn] == ["model-openmpi-direct", "what-if-speedup-knl"]
     assert isinstance(last, Skipped) and last.name == "what-if-nodes-knl"
     assert "allreduce on many nodes needs models of reduce, bcast" in last.reason
 

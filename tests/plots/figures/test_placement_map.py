@@ -26,8 +26,8 @@ WARNING = "Emulated machine x (tcg): where ranks and pages are is real, times me
 
 def mapped(*launches: dict[str, Any], machine: str = "") -> list[Drawing]:
     """The drawings of these launches' places."""
-    found = find(blocks=1, sizes=(1024,), kinds=("regular",))
-    return drawn(placement_map, changed(found, page_maps=page_maps(launches), machine=machine))
+    campaign = find(blocks=1, sizes=(1024,), kinds=("regular",))
+    return drawn(placement_map, changed(campaign, page_maps=page_maps(launches), machine=machine))
 
 
 def texts(drawing: Drawing, panel: int | None = None) -> list[str]:
@@ -87,8 +87,8 @@ def test_a_cell_is_filled_by_the_share_of_a_ranks_pages_on_a_node() -> None:
 def test_no_page_is_lost_to_rounding(strayed: int, text: str) -> None:
     moved = {("hbw", "local", 0): {0: strayed, 4: 2 * MIB - strayed}}
     (drawing,) = mapped(make_launch(kinds=("hbw",), localities=("local",), placed=moved))
-    inked = [each for each in drawing.figure.axes[1].texts if each.get_color() == INK]
-    cells = [each.get_text() for each in inked if each.get_text().isdigit()]
+    inked = [label for label in drawing.figure.axes[1].texts if label.get_color() == INK]
+    cells = [label.get_text() for label in inked if label.get_text().isdigit()]
     assert sorted(cells) == sorted([text, str(100 - int(text)), *["100"] * 7])
     assert shares(drawing, 1)[0, 0] > 0
 
@@ -154,9 +154,9 @@ def test_launches_with_ranks_elsewhere_refer_to_each_other() -> None:
 def test_many_panels_are_spread_over_several_drawings() -> None:
     kinds = ("regular", "hbw", "hbw_all", "hbw_interleave", "hbw_preferred")
     every = mapped(make_launch("xeon-max-flat-snc4", ranks=16, kinds=kinds))
-    assert [len(each.figure.axes) - 1 for each in every] == [2] * 5
-    assert len({each.name for each in every}) == 5
-    assert max(each.figure.get_size_inches()[1] for each in every) < 9.5
+    assert [len(drawing.figure.axes) - 1 for drawing in every] == [2] * 5
+    assert len({drawing.name for drawing in every}) == 5
+    assert max(drawing.figure.get_size_inches()[1] for drawing in every) < 9.5
 
 
 def test_an_emulated_machine_and_emulated_hbm_are_alerts() -> None:

@@ -13,14 +13,14 @@ MIB = 2**20
 
 
 def page_map(*launches: dict[str, Any]) -> PageMap:
-    (found,) = page_maps(launches)
-    return found
+    (only,) = page_maps(launches)
+    return only
 
 
 def panel(kind: str, placed: dict[int, dict[int, int]] | None = None) -> Panel:
     moved = {(kind, "local", rank): sizes for rank, sizes in (placed or {}).items()}
-    (found,) = page_map(make_launch(kinds=(kind,), localities=("local",), placed=moved)).panels
-    return found
+    (only,) = page_map(make_launch(kinds=(kind,), localities=("local",), placed=moved)).panels
+    return only
 
 
 @pytest.mark.parametrize(
@@ -40,28 +40,28 @@ def test_nearly_all_is_not_all_and_nearly_nothing_is_not_nothing(share: float, s
 
 
 def test_pages_where_they_were_asked_need_few_words() -> None:
-    found = panel("hbw")
-    assert placement_map.summary(found) == "100 % as asked, 100 % local"
-    assert placement_map.splits(found) == []
-    assert placement_map.alike(found) == ""
+    hbw = panel("hbw")
+    assert placement_map.summary(hbw) == "100 % as asked, 100 % local"
+    assert placement_map.splits(hbw) == []
+    assert placement_map.alike(hbw) == ""
 
 
 def test_interleaved_pages_are_reported_with_their_shares() -> None:
-    found = panel("hbw_interleave")
-    assert placement_map.splits(found) == ["every rank: 25 % each on 4–7"]
-    assert placement_map.summary(found) == "100 % as asked, 25 % local"
+    interleaved = panel("hbw_interleave")
+    assert placement_map.splits(interleaved) == ["every rank: 25 % each on 4–7"]
+    assert placement_map.summary(interleaved) == "100 % as asked, 25 % local"
 
 
 def test_a_rank_whose_pages_strayed_is_named_with_its_shares() -> None:
-    found = panel("hbw_preferred", {3: {1: MIB // 2, 5: 3 * MIB // 2}})
-    assert placement_map.summary(found) == "96.9 % as asked, 100 % local"
-    assert placement_map.splits(found) == ["rank 3: 25 % on 1, 75 % on 5"]
+    strayed = panel("hbw_preferred", {3: {1: MIB // 2, 5: 3 * MIB // 2}})
+    assert placement_map.summary(strayed) == "96.9 % as asked, 100 % local"
+    assert placement_map.splits(strayed) == ["rank 3: 25 % on 1, 75 % on 5"]
 
 
 def test_pages_on_no_node_are_reported() -> None:
-    found = panel("hbw_preferred", {0: {4: MIB}})
-    assert placement_map.splits(found) == ["rank 0: 50 % on 4, 50 % on no node"]
-    assert placement_map.sentence(found) == (
+    partial = panel("hbw_preferred", {0: {4: MIB}})
+    assert placement_map.splits(partial) == ["rank 0: 50 % on 4, 50 % on no node"]
+    assert placement_map.sentence(partial) == (
         "hbw_preferred, local: 93.8 % as asked, 93.8 % local; rank 1 on node 4; "
         "ranks 2–3 on node 5; ranks 4–5 on node 6; ranks 6–7 on node 7; "
         "rank 0: 50 % on 4, 50 % on no node."
@@ -116,16 +116,16 @@ def test_launches_that_differ_are_named() -> None:
 
 def test_a_place_is_reported_in_a_sentence() -> None:
     moved = {("hbw_preferred", "local", 0): {0: 2 * MIB}}
-    found = page_map(
+    local_map = page_map(
         make_launch(kinds=("hbw", "hbw_preferred"), localities=("local",), placed=moved)
     )
-    assert placement_map.answer(found) == (
+    assert placement_map.answer(local_map) == (
         "8 ranks packed. hbw (local): 100 % as asked, 100 % local; "
         "hbw_preferred (local): 87.5 % as asked, 100 % local."
     )
-    assert placement_map.ranks_at(found).startswith(
+    assert placement_map.ranks_at(local_map).startswith(
         "node 0 ranks 0–1 on CPUs 0–1; node 1 ranks 2–3"
     )
-    assert placement_map.sentence(found.panels[0]).startswith(
+    assert placement_map.sentence(local_map.panels[0]).startswith(
         "hbw, local: 100 % as asked, 100 % local; ranks 0–1 on node 4; ranks 2–3 on node 5;"
     )

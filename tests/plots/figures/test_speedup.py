@@ -16,8 +16,12 @@ REAL: dict[str, Any] = {"emulated": False, "transports": ("direct", "mpi")}
 
 def test_one_drawing_against_ranks_and_one_against_size_for_each_count() -> None:
     many = drawn(speedup, find(ranks=(2, 16), blocks=2, **REAL))
-    assert [each.name for each in many] == ["speedup-ranks", "speedup-2-ranks", "speedup-16-ranks"]
-    assert [each.name for each in drawn(speedup, find())] == ["speedup-2-ranks"]
+    assert [drawing.name for drawing in many] == [
+        "speedup-ranks",
+        "speedup-2-ranks",
+        "speedup-16-ranks",
+    ]
+    assert [drawing.name for drawing in drawn(speedup, find())] == ["speedup-2-ranks"]
 
 
 def test_a_panel_for_each_operation_holds_every_arm_and_transport() -> None:
@@ -50,8 +54,8 @@ def test_the_papers_two_figures_are_lines_that_the_legend_names() -> None:
     for axes in drawing.figure.axes:
         assert MOST in {line.get_ydata()[0] for line in axes.get_lines()}
         assert axes.get_ylim()[1] > MOST
-        ends = [each for lines in axes.collections for each in lines.get_segments()]
-        claims += [(axes, each) for each in ends if each[0][1] == BCAST_16]
+        ends = [segment for lines in axes.collections for segment in lines.get_segments()]
+        claims += [(axes, segment) for segment in ends if segment[0][1] == BCAST_16]
     ((axes, ((left, _), (right, _))),) = claims
     assert axes is drawing.figure.axes[0]  # Bcast's
     assert left < 2 < right < 2**1.5  # where 16 ranks are, beside 2
@@ -59,19 +63,19 @@ def test_the_papers_two_figures_are_lines_that_the_legend_names() -> None:
 
 
 def test_an_interval_off_the_scale_does_not_set_it() -> None:
-    found = find(arms=("host",), **REAL)
-    ends = drawn(speedup, found)[0].figure.axes[0].get_ylim()
-    wide = found.speedups.index[0]
-    found.speedups.loc[wide, ["low", "high"]] = [0.001, 900.0]
-    drawing = drawn(speedup, found)[0]
+    campaign = find(arms=("host",), **REAL)
+    ends = drawn(speedup, campaign)[0].figure.axes[0].get_ylim()
+    wide = campaign.speedups.index[0]
+    campaign.speedups.loc[wide, ["low", "high"]] = [0.001, 900.0]
+    drawing = drawn(speedup, campaign)[0]
     assert drawing.figure.axes[0].get_ylim() == ends
     assert "Intervals that leave the axis are cut" in message(drawing)
 
 
 def test_every_median_is_on_the_axis() -> None:
-    found = find(arms=("host",), **REAL)
-    found.speedups.loc[found.speedups.index[0], "ratio"] = 60.0
-    low, high = drawn(speedup, found)[0].figure.axes[0].get_ylim()
+    campaign = find(arms=("host",), **REAL)
+    campaign.speedups.loc[campaign.speedups.index[0], "ratio"] = 60.0
+    low, high = drawn(speedup, campaign)[0].figure.axes[0].get_ylim()
     assert low < 1 < 60 < high
 
 

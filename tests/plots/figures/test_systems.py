@@ -22,10 +22,10 @@ PUSHES: dict[str, Any] = {
 
 
 def test_a_line_for_each_other_way_shows_its_time_over_that_of_ours() -> None:
-    found = find(**PUSHES)
-    drawing = only(systems, found)
+    campaign = find(**PUSHES)
+    drawing = only(systems, campaign)
     (panel,) = drawing.figure.axes
-    host = found.systems[found.systems["arm"] == "host"]
+    host = campaign.systems[campaign.systems["arm"] == "host"]
     _, *joined = (line for line in panel.lines if line.get_linestyle() != "None")  # after that at 1
     assert len(joined) == host["transport"].nunique() == 2
     shown = sorted(float(value) for line in joined for value in line.get_ydata())
@@ -36,11 +36,11 @@ def test_a_line_for_each_other_way_shows_its_time_over_that_of_ours() -> None:
 def test_other_ways_to_do_a_collective_are_beside_each_other_on_a_screen(
     printed: bool, rows: int
 ) -> None:
-    found = find()
-    (drawing,) = drawn(others, found, printed=printed)
+    campaign = find()
+    (drawing,) = drawn(others, campaign, printed=printed)
     panels = drawing.figure.panels
     assert (len(panels), len(panels[0])) == (rows, 3 // rows)
-    host = found.transports[found.transports["arm"] == "host"]
+    host = campaign.transports[campaign.transports["arm"] == "host"]
     regular = host[host["kind"] == "regular"]
     joined = [
         line
@@ -53,15 +53,15 @@ def test_other_ways_to_do_a_collective_are_beside_each_other_on_a_screen(
 
 
 def test_systems_are_in_the_tables_answers_and_rows_of_pages() -> None:
-    found = find(**PUSHES)
-    names = {table.name for table in tables(found)}
+    campaign = find(**PUSHES)
+    names = {table.name for table in tables(campaign)}
     assert {"times", "transport"} <= names and "workloads" not in names
-    topics = {each.topic for each in drawings(found) if isinstance(each, Drawing)}
+    topics = {drawing.topic for drawing in drawings(campaign) if isinstance(drawing, Drawing)}
     assert "systems" in topics and "times" not in topics
-    answered = {each.question: each for each in answers(found)}
+    answered = {answer.question: answer for answer in answers(campaign)}
     slower = answered["How much slower than region is grpc?"]
     assert slower.figure == "systems"
     assert "with grpc as with region (" in slower.sentence
-    rows = MEASURED["systems"](found).splitlines()
+    rows = MEASURED["systems"](campaign).splitlines()
     assert len(rows) == 2 + 2 * 2
     assert rows[2].startswith("| Tensor push | 64 KiB | 2 | ")

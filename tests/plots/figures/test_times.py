@@ -25,13 +25,13 @@ def test_a_row_per_operation_and_a_column_per_environment_on_logarithmic_axes(
 
 
 def test_every_point_has_an_interval_and_every_cell_a_point() -> None:
-    found = find(arms=("host",), transports=("mpi",), operations=("bcast",))
-    drawing = only(times, found)
+    campaign = find(arms=("host",), transports=("mpi",), operations=("bcast",))
+    drawing = only(times, campaign)
     (axes,) = drawing.figure.axes
     medians = np.concatenate([line.get_ydata() for line in marks(drawing)])
-    assert sorted(medians) == pytest.approx(sorted(found.times["median_s"]))
+    assert sorted(medians) == pytest.approx(sorted(campaign.times["median_s"]))
     intervals = [c for c in axes.collections if isinstance(c, LineCollection)]
-    assert sum(len(each.get_segments()) for each in intervals) == len(found.times)
+    assert sum(len(collection.get_segments()) for collection in intervals) == len(campaign.times)
 
 
 def test_each_transport_has_its_line_and_direct_the_heaviest() -> None:
@@ -53,9 +53,9 @@ def test_a_transport_that_could_not_be_had_is_reported_on_the_figure() -> None:
 
 
 def test_the_memory_bound_is_drawn_for_each_kind() -> None:
-    found = find(arms=("host",), operations=("bcast",))
-    drawing = only(times, found)
-    bounds = sorted(found.times["bound_s"].unique())
+    campaign = find(arms=("host",), operations=("bcast",))
+    drawing = only(times, campaign)
+    bounds = sorted(campaign.times["bound_s"].unique())
     shown = [
         line.get_color()
         for line in drawing.figure.axes[0].get_lines()
@@ -65,10 +65,10 @@ def test_the_memory_bound_is_drawn_for_each_kind() -> None:
 
 
 def test_points_that_were_timed_in_groups_are_reported() -> None:
-    found = find(arms=("host",))
-    assert "in groups" not in message(only(times, found))
-    found.times.loc[found.times["bytes"] == 1024, "group"] = 3
-    drawing = only(times, found)
+    campaign = find(arms=("host",))
+    assert "in groups" not in message(only(times, campaign))
+    campaign.times.loc[campaign.times["bytes"] == 1024, "group"] = 3
+    drawing = only(times, campaign)
     words = "18 of 72 points, up to 1 KiB, timed back to back in groups of up to 3;"
     assert words in message(drawing)
 
@@ -85,8 +85,8 @@ def test_one_size_alone_can_be_drawn() -> None:
 
 
 def test_a_missing_arm_is_reported_in_place_of_its_data() -> None:
-    found = find(arms=("host",), missing={"docker": "no engine answers"})
-    drawing = only(times, found)
+    campaign = find(arms=("host",), missing={"docker": "no engine answers"})
+    drawing = only(times, campaign)
     texts = [text.get_text() for axes in drawing.figure.axes for text in axes.texts]
     reported = [text.replace("\n", " ") for text in texts if text.startswith("Not measured.")]
     assert reported == ["Not measured. docker: no engine answers"] * 3

@@ -38,14 +38,14 @@ def test_a_panel_for_each_placement_shows_each_transport_over_the_bound(found: C
     assert drawing.name == "wires-8-ranks"
     for axes, binding in zip(drawing.figure.axes, ("packed", "spread"), strict=True):
         drawn = {round(float(y), 6) for line in axes.lines for y in line.get_ydata()}
-        assert drawn == {1.0, *(each[binding] for each in OVER.values())}
+        assert drawn == {1.0, *(ratios[binding] for ratios in OVER.values())}
         low, high = axes.get_ylim()
         assert low < 1 and high > 3
     assert "Allreduce, 1 MiB, hierarchical, ranks in blocks: 1.10" in drawing.description
 
 
 def test_a_sentence_for_each_transport_says_how_near_it_comes(found: Campaign) -> None:
-    said = {each.question: each for each in answers(found) if each.figure == NAME}
+    said = {answer.question: answer for answer in answers(found) if answer.figure == NAME}
     ours = said["How near does hierarchical come to what the links allow?"].sentence
     assert ours == (
         "hierarchical takes 1.10 to 1.20 times as long as its bytes on the busiest link from 1 MiB "

@@ -21,9 +21,9 @@ STEPS: dict[str, Any] = {
 
 
 def test_a_bar_for_each_transport_and_arm_ends_at_the_time_of_a_step() -> None:
-    found = find(**STEPS)
+    campaign = find(**STEPS)
     for axes, (_, mine) in zip(
-        only(workloads, found).figure.axes, found.workloads.groupby("bytes"), strict=True
+        only(workloads, campaign).figure.axes, campaign.workloads.groupby("bytes"), strict=True
     ):
         computed, communicated = axes.containers
         names = [label.get_text() for label in axes.get_yticklabels()]
@@ -44,12 +44,12 @@ def test_a_bar_for_each_transport_and_arm_ends_at_the_time_of_a_step() -> None:
 
 
 def test_steps_are_in_a_table_and_answers_of_their_own() -> None:
-    found = find(**STEPS)
-    names = {table.name for table in tables(found)}
+    campaign = find(**STEPS)
+    names = {table.name for table in tables(campaign)}
     assert "workloads" in names and "times" not in names
-    drawn = {each.topic for each in drawings(found) if isinstance(each, Drawing)}
+    drawn = {drawing.topic for drawing in drawings(campaign) if isinstance(drawing, Drawing)}
     assert "workloads" in drawn and "times" not in drawn
-    answered = {each.question: each for each in answers(found)}
+    answered = {answer.question: answer for answer in answers(campaign)}
     share = answered["How much of a Decode step is communication?"]
     assert share.figure == "workloads"
     assert share.sentence.startswith("Host, from size to size: ")

@@ -38,8 +38,8 @@ def test_a_topic_is_no_beginning_of_another() -> None:
 
 def test_a_drawing_that_leads_the_page_has_its_place_already() -> None:
     leading, other, asked = drawing("chain", "-one"), drawing("chain", "-isolated"), answer("chain")
-    found = evidence([asked], [leading, other], leading)
-    assert found == ([(asked, leading, [other])], [])
+    places = evidence([asked], [leading, other], leading)
+    assert places == ([(asked, leading, [other])], [])
 
 
 def test_what_no_answer_names_is_left_and_what_was_not_drawn_is_not_missed() -> None:

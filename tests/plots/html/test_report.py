@@ -67,9 +67,9 @@ def test_each_question_is_answered_by_a_sentence_and_its_figure(
         shown = re.escape(f"<dt>{escape(answer.question)}</dt>")
         shown += rf"\s*{re.escape(f'<dd>{escape(answer.sentence)}</dd>')}"
         shows = r'(?:\s*<dd[^>]*>[^<]*<(?:figure id|a href)="([^"]+)")?'
-        found = re.search(shown + shows, page)
-        assert found, answer.question
-        anchors.append(found[1])
+        match = re.search(shown + shows, page)
+        assert match, answer.question
+        anchors.append(match[1])
     assert anchors == [
         "speedup-2-ranks",
         "container-2-ranks",
@@ -96,10 +96,10 @@ def test_what_leads_the_page_what_answers_rest_on_and_how_steady_it_was(evidence
 def test_no_figure_stands_twice_and_every_link_within_the_page_leads_somewhere(
     evidence: str, page: str, bare: str
 ) -> None:
-    for each in (evidence, page, bare):
-        anchors = re.findall(r'\bid="([^"]+)"', each)
+    for html in (evidence, page, bare):
+        anchors = re.findall(r'\bid="([^"]+)"', html)
         assert len(anchors) == len(set(anchors))
-        assert set(re.findall(r'<a [^>]*href="#([^"]+)"', each)) <= set(anchors)
+        assert set(re.findall(r'<a [^>]*href="#([^"]+)"', html)) <= set(anchors)
 
 
 def test_of_several_mpis_the_first_figure_is_open_and_the_others_are_folded(
@@ -130,7 +130,7 @@ def test_a_bench_shows_peers_over_direct_in_its_answer_and_times_below(
     page = report(bench_folder, tmp_path).read_text(encoding="utf-8")
     figures = re.findall(r'<(figure id|section id|a href)="#?(bench-[^"]+|figures)"', page)
     assert ("a href", "bench-ratios-2-ranks") in figures
-    figures = [each for each in figures if each[0] != "a href"]
+    figures = [figure for figure in figures if figure[0] != "a href"]
     assert figures == [
         ("figure id", "bench-ratios-2-ranks"),
         ("section id", "figures"),

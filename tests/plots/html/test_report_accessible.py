@@ -79,11 +79,11 @@ def test_no_rule_is_broken(page: Any, width: int, scheme: str, opened: bool) -> 
         page.find_element(By.CSS_SELECTOR, "tr[data-cell] button").send_keys(Keys.ENTER)
         assert page.find_element(By.ID, "view").is_displayed()
     try:
-        found = page.execute_async_script(RUN)
+        audit = page.execute_async_script(RUN)
     finally:
         dress(page, 1400, "light")
-    assert found["violations"] == []
-    assert {"color-contrast", "aria-allowed-attr"} <= set(found["passed"])
+    assert audit["violations"] == []
+    assert {"color-contrast", "aria-allowed-attr"} <= set(audit["passed"])
 
 
 def test_a_page_that_breaks_rules_is_caught(chromium: Any, tmp_path: Path) -> None:
@@ -94,5 +94,5 @@ def test_a_page_that_breaks_rules_is_caught(chromium: Any, tmp_path: Path) -> No
     )
     chromium.get(wrong.as_uri())
     chromium.execute_script(AXE.read_text(encoding="utf-8"))
-    broken = {each["rule"] for each in chromium.execute_async_script(RUN)["violations"]}
+    broken = {violation["rule"] for violation in chromium.execute_async_script(RUN)["violations"]}
     assert {"image-alt", "color-contrast", "html-has-lang", "landmark-no-duplicate-main"} <= broken

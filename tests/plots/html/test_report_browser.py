@@ -44,7 +44,9 @@ def test_nothing_is_loaded_but_the_page_itself(page: Any, address: str) -> None:
     messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
     asked = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     loaded = {
-        each["request"]["url"] for each in asked if not each["request"]["url"].startswith("data:")
+        params["request"]["url"]
+        for params in asked
+        if not params["request"]["url"].startswith("data:")
     }
     assert loaded == {address}
 
@@ -85,7 +87,7 @@ def test_nothing_overflows_sideways(page: WebDriver, width: int) -> None:
 def test_the_tab_key_reaches_every_scrolling_table(page: WebDriver) -> None:
     page.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
     wanted = {
-        each.id for each in page.find_elements(By.CSS_SELECTOR, ".scroll") if each.is_displayed()
+        table.id for table in page.find_elements(By.CSS_SELECTOR, ".scroll") if table.is_displayed()
     }
     reached = set()
     for _ in range(80):

@@ -69,7 +69,9 @@ def test_the_tab_key_leads_to_the_ratios(page: WebDriver) -> None:
 
 def test_the_table_is_one_stop_of_the_tab_key_and_arrows_lead_through_it(page: WebDriver) -> None:
     every = buttons(page)
-    assert [each.get_attribute("tabindex") for each in every] == ["0"] + ["-1"] * (len(every) - 1)
+    assert [button.get_attribute("tabindex") for button in every] == ["0"] + ["-1"] * (
+        len(every) - 1
+    )
     every[0].send_keys(Keys.ARROW_DOWN)
     assert page.switch_to.active_element == every[1]
     press(page, Keys.END)
@@ -190,7 +192,7 @@ def test_commands_and_data_paths_can_be_read(page: WebDriver) -> None:
     section = page.find_element(By.ID, "repeat")
     details = section.find_element(By.TAG_NAME, "details")
     details.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
-    lines = [each.text for each in details.find_elements(By.TAG_NAME, "code")]
+    lines = [code.text for code in details.find_elements(By.TAG_NAME, "code")]
     assert len(lines) == 2 * 6
     assert all(line.endswith(("--mpi openmpi", "--mpi mpich")) for line in lines)
     rows = page.find_elements(By.CSS_SELECTOR, "#paths tbody tr")

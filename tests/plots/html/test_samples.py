@@ -42,8 +42,8 @@ def test_pairs_give_the_ratio_of_the_table(page: dict[str, Any], campaign: Campa
 
 
 def test_a_pair_shares_its_block(page: dict[str, Any], campaign: Campaign) -> None:
-    asked = [each.launch for each in campaign.launches]
-    blocks = {(each.block, each.arm): each.mpi for each in asked}
+    asked = [result.launch for result in campaign.launches]
+    blocks = {(launch.block, launch.arm): launch.mpi for launch in asked}
     for cell in page["cells"].values():
         spelt = {"Open MPI": "openmpi", "MPICH": "mpich"}[cell["what"].split(", ")[3]]
         for block, _, _ in cell["pairs"]:

@@ -14,7 +14,7 @@ from tests.campaigns import find
 @pytest.fixture(scope="module")
 def pieces() -> list[str]:
     """Every figure of the quick campaign, inlined."""
-    return [inline(each) for each in drawings(find()) if isinstance(each, Drawing)]
+    return [inline(figure) for figure in drawings(find()) if isinstance(figure, Drawing)]
 
 
 def test_each_has_a_role_a_label_and_a_description(pieces: list[str]) -> None:
@@ -61,13 +61,13 @@ def test_the_place_decides_the_size(pieces: list[str]) -> None:
 
 def test_a_mark_says_what_it_shows_and_names_its_cell() -> None:
     (drawing,) = (
-        each
-        for each in drawings(find(kinds=("regular",)))
-        if isinstance(each, Drawing) and each.marks
+        figure
+        for figure in drawings(find(kinds=("regular",)))
+        if isinstance(figure, Drawing) and figure.marks
     )
     root = ET.fromstring(inline(drawing))
-    marks = [each for each in root.iter() if "data-cell" in each.attrib]
-    assert {each.attrib["data-cell"] for each in marks} == set(drawing.marks)
+    marks = [element for element in root.iter() if "data-cell" in element.attrib]
+    assert {mark.attrib["data-cell"] for mark in marks} == set(drawing.marks)
     for mark in marks:
         assert mark[0].tag.endswith("title")
         assert mark[0].text == drawing.marks[mark.attrib["data-cell"]]

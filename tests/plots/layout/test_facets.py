@@ -10,14 +10,14 @@ def test_one_mpi_is_not_named_in_files_and_several_are() -> None:
     (only,) = parts(find(arms=("host",), blocks=1).times)
     assert (only.name, only.where) == ("-2-ranks", ", 2 ranks")
     times = find(arms=("host",), blocks=1, ranks=(2, 4), mpis=("impi", "openmpi")).times
-    found = parts(times)
-    assert [(each.name, each.where) for each in found] == [
+    several = parts(times)
+    assert [(part.name, part.where) for part in several] == [
         ("-openmpi-2-ranks", ", Open MPI, 2 ranks"),
         ("-openmpi-4-ranks", ", Open MPI, 4 ranks"),
         ("-impi-2-ranks", ", Intel MPI, 2 ranks"),
         ("-impi-4-ranks", ", Intel MPI, 4 ranks"),
     ]
-    assert sum(len(each.frame) for each in found) == len(times)
+    assert sum(len(part.frame) for part in several) == len(times)
 
 
 @pytest.mark.parametrize(

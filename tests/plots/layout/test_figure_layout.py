@@ -98,9 +98,9 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
 )
 def test_every_word_is_legible_on_the_page_and_on_no_other(name: str, printed: bool) -> None:
     every = drawings(find(**CAMPAIGNS[name]), printed=printed)
-    drawn = [each for each in every if isinstance(each, Drawing)]
+    drawn = [drawing for drawing in every if isinstance(drawing, Drawing)]
     assert len(drawn) >= 2
-    assert {each.figure.printed for each in drawn} == {printed}
+    assert {drawing.figure.printed for drawing in drawn} == {printed}
     with style(printed=printed):
-        for each in drawn:
-            check_words(each.figure)
+        for drawing in drawn:
+            check_words(drawing.figure)

@@ -86,6 +86,6 @@ def test_an_arm_is_named_by_its_levels(arm: str, name: str, short: str) -> None:
 
 def test_rows_of_an_emulated_machine_alert_the_reader() -> None:
     arms = ("vm-knl-snc4-flat", "vm-docker-knl-snc4-flat-tuned-one")
-    found = find(arms=arms, emulated=False, machine="knl-snc4-flat (tcg)", blocks=2)
-    for frame in (found.times, found.speedups, found.transports):
-        assert labels.alerts(frame) == [found.machine]
+    campaign = find(arms=arms, emulated=False, machine="knl-snc4-flat (tcg)", blocks=2)
+    for frame in (campaign.times, campaign.speedups, campaign.transports):
+        assert labels.alerts(frame) == [campaign.machine]

@@ -57,4 +57,4 @@ def test_ends_hold_what_an_axis_can_show() -> None:
 
 def test_series_of_a_legend_have_looks_of_their_own() -> None:
     handles = series_handles(map(str, range(len(ARMS))))
-    assert len({(each.get_color(), each.get_marker()) for each in handles}) == len(ARMS)
+    assert len({(handle.get_color(), handle.get_marker()) for handle in handles}) == len(ARMS)

@@ -44,10 +44,10 @@ def test_json_holds_the_same_with_null_for_what_is_no_number(
     campaign_folder: Path, dockerless_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     comparison.show(campaign_folder, dockerless_folder, False, True, Stages(Console(quiet=True)))
-    found = json.loads(capsys.readouterr().out)
-    assert found["campaigns"] == [str(campaign_folder), str(dockerless_folder)]
-    assert {"what", "first", "second"} == set(found["differences"][0])
-    cell = found["cells"][0]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["campaigns"] == [str(campaign_folder), str(dockerless_folder)]
+    assert {"what", "first", "second"} == set(printed["differences"][0])
+    cell = printed["cells"][0]
     assert cell["low"] is None  # two blocks have no interval
     assert cell["verdict"] == "too few blocks"
     assert cell["ratio"] > 0

@@ -12,14 +12,14 @@ def launch(arm: str, mpi: str = "openmpi", **recorded: Any) -> Result:
 
 
 def test_what_differs_is_told_for_each_arm_the_host_first() -> None:
-    found, _ = by_arm(
+    apart, _ = by_arm(
         [
             launch("docker-tuned-one", versions={"python": "3.11.2"}, kernel="6.1"),
             launch("host", versions={"python": "3.11.7"}, kernel="6.1"),
         ]
     )
-    assert found == {"versions.python": {"host": "3.11.7", "docker-tuned-one": "3.11.2"}}
-    assert list(found["versions.python"]) == ["host", "docker-tuned-one"]
+    assert apart == {"versions.python": {"host": "3.11.7", "docker-tuned-one": "3.11.2"}}
+    assert list(apart["versions.python"]) == ["host", "docker-tuned-one"]
 
 
 def test_mpis_differ_without_being_a_difference_between_arms() -> None:
@@ -32,7 +32,7 @@ def test_mpis_differ_without_being_a_difference_between_arms() -> None:
 
 
 def test_a_difference_with_one_mpi_only_names_what_it_has_there() -> None:
-    found, _ = by_arm(
+    apart, _ = by_arm(
         [
             launch("host", "openmpi", libc="2.36"),
             launch("docker-tuned-one", "openmpi", libc="2.36"),
@@ -41,12 +41,12 @@ def test_a_difference_with_one_mpi_only_names_what_it_has_there() -> None:
             launch("imb", "impi", libc="2.36"),
         ]
     )
-    assert found == {"libc": {"host": "2.40", "imb": "", "docker-tuned-one": "2.41"}}
+    assert apart == {"libc": {"host": "2.40", "imb": "", "docker-tuned-one": "2.41"}}
 
 
 def test_what_only_one_arm_recorded_is_a_difference() -> None:
-    found, _ = by_arm([launch("host", thp="always"), launch("docker-tuned-one")])
-    assert found == {"thp": {"host": "always", "docker-tuned-one": "not recorded"}}
+    apart, _ = by_arm([launch("host", thp="always"), launch("docker-tuned-one")])
+    assert apart == {"thp": {"host": "always", "docker-tuned-one": "not recorded"}}
 
 
 def test_load_and_the_data_path_have_their_places_elsewhere() -> None:

@@ -87,8 +87,8 @@ def test_peers_of_torch_have_a_table_of_their_own_and_may_be_the_only_ones() -> 
     times = {("openmpi", name): taken for name, taken in others.items()}
     cells = medians({("openmpi", "direct"): 1e-6} | times).assign(bound_s=0.5e-6)
     tables = text(stored(cells, ask(2))).partition("\n\n")[0]
-    found = [" ".join(line.split()) for line in tables.splitlines()]
-    assert found == [" ".join(line.split()) for line in OF_TORCH.splitlines()]
+    lines = [" ".join(line.split()) for line in tables.splitlines()]
+    assert lines == [" ".join(line.split()) for line in OF_TORCH.splitlines()]
 
 
 def test_an_arm_with_fewer_blocks_than_the_others_is_named(bench: Campaign) -> None:

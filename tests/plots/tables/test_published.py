@@ -7,8 +7,8 @@ from tests.campaigns import changed, find
 
 
 def test_a_row_per_operation_and_rank_count_with_host_and_docker_beside() -> None:
-    found = find(emulated=False, ranks=(2, 16), sizes=(1024, 4194304))
-    (table,) = comparison(found)
+    campaign = find(emulated=False, ranks=(2, 16), sizes=(1024, 4194304))
+    (table,) = comparison(campaign)
     assert table.head == [
         "operation",
         "ranks",
@@ -23,13 +23,13 @@ def test_a_row_per_operation_and_rank_count_with_host_and_docker_beside() -> Non
     assert bcast_16[-1] == "445 % (4.45 times)"
     assert most[:2] == ["most", "–"] and most[-1] == "487 % (4.87 times)"
     assert {row[-1] for row in table.rows} == {"–", bcast_16[-1], most[-1]}
-    mine = found.speedups.query(
+    mine = campaign.speedups.query(
         "operation == 'bcast' and ranks == 16 and transport == 'mpi' and arm == 'host'"
     )
     cell = mine[mine["bytes"] == 4194304].iloc[0]
     ratio, low, high = (round(100 * cell[name]) for name in ("ratio", "low", "high"))
     assert bcast_16[2] == f"{ratio} % ({low} to {high})"
-    assert most[2] == f"{100 * found.speedups.query(_LARGEST)['ratio'].max():.0f} %"
+    assert most[2] == f"{100 * campaign.speedups.query(_LARGEST)['ratio'].max():.0f} %"
     assert "445 % is read as 4.45 times as fast" in table.caption
     assert "4 MiB per rank" in table.caption
 
@@ -39,9 +39,9 @@ _LARGEST = "bytes == 4194304 and transport == 'mpi' and arm == 'host'"
 
 def test_an_operation_without_any_pair_has_its_rows_all_the_same() -> None:
     """Where the two kinds were timed in groups of different sizes, a block gives no ratio."""
-    found = find(ranks=(2, 16))
-    paired = found.speedups[found.speedups["operation"] != "bcast"]
-    (table,) = comparison(changed(found, speedups=paired))
+    campaign = find(ranks=(2, 16))
+    paired = campaign.speedups[campaign.speedups["operation"] != "bcast"]
+    (table,) = comparison(changed(campaign, speedups=paired))
     bcast = [row for row in table.rows if row[0] == "Bcast"]
     assert [row[1:-1] for row in bcast] == [["2", *"––––"], ["16", *"––––"]]
 

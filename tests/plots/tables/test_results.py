@@ -16,8 +16,8 @@ from tests.campaigns import changed, find
 from tests.launched import make_launch
 
 
-def table(found: Campaign, name: str) -> Table:
-    (only,) = (each for each in tables(found) if each.name == name)
+def table(campaign: Campaign, name: str) -> Table:
+    (only,) = (grid for grid in tables(campaign) if grid.name == name)
     return only
 
 
@@ -26,18 +26,18 @@ def column(table: Table, head: str) -> list[str]:
 
 
 def test_there_is_a_table_behind_every_figure() -> None:
-    names = " ".join(each.name for each in tables(find()))
+    names = " ".join(grid.name for grid in tables(find()))
     assert names == "paper times transport speedup container groups tails twins"
-    found = find(bindings=("packed", "spread"), blocks=2)
-    assert "placement" in [each.name for each in tables(found)]
-    found = find(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2)
-    assert "python" in [each.name for each in tables(found)]
+    campaign = find(bindings=("packed", "spread"), blocks=2)
+    assert "placement" in [grid.name for grid in tables(campaign)]
+    campaign = find(arms=("host", "host-again", "imb"), mpis=("impi",), blocks=2)
+    assert "python" in [grid.name for grid in tables(campaign)]
 
 
 def test_a_placement_that_is_compared_names_both_its_levels() -> None:
     both = find(bindings=("packed", "spread"), localities=("local", "remote"), blocks=2)
-    found = table(both, "placement")
-    levels = (column(found, head) for head in ("factor", "binding", "locality"))
+    placement = table(both, "placement")
+    levels = (column(placement, head) for head in ("factor", "binding", "locality"))
     assert set(zip(*levels, strict=True)) == {
         ("binding", "spread over packed", "local"),
         ("binding", "spread over packed", "remote"),
@@ -147,8 +147,8 @@ def pages() -> Table:
     usual: dict[str, Any] = {"kinds": ("hbw", "hbw_preferred"), "localities": ("local",)}
     moved = {("hbw_preferred", "local", 3): {3: 2**20, 5: 2**20}}
     launches = [make_launch(block=n, **usual, placed=None if n else moved) for n in range(3)]
-    found = find(kinds=("regular",), blocks=1, machine="knl-snc4-flat (tcg)")
-    return table(changed(found, launches=list(map(Result.of, launches))), "pages")
+    campaign = find(kinds=("regular",), blocks=1, machine="knl-snc4-flat (tcg)")
+    return table(changed(campaign, launches=list(map(Result.of, launches))), "pages")
 
 
 def test_each_rank_is_reported_with_its_cpu_and_where_its_pages_are(pages: Table) -> None:
@@ -172,12 +172,12 @@ def test_of_a_rank_of_whose_pages_nothing_is_reported_no_share_is_reported(silen
     for rank in launch["ranks"][:silent]:
         del rank["pools"][0]["bytes"]
         rank["pools"][0]["placement"] = {}
-    found = find(kinds=("regular",), blocks=1)
-    shown = table(changed(found, launches=[Result.of(launch)]), "pages")
+    campaign = find(kinds=("regular",), blocks=1)
+    shown = table(changed(campaign, launches=[Result.of(launch)]), "pages")
     placed, *shares = (column(shown, head) for head in ("on nodes", "as asked", "local"))
     assert placed.count(NOTHING) == silent
-    for each in shares:
-        assert (each.count(NOTHING), each.count("100 %")) == (silent, 8 - silent)
+    for texts in shares:
+        assert (texts.count(NOTHING), texts.count("100 %")) == (silent, 8 - silent)
 
 
 def test_pages_read_back_as_they_were(pages: Table) -> None:

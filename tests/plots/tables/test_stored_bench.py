@@ -22,8 +22,8 @@ CELL = {"operation": "bcast", "bytes": 1024, "form": "plain"}
 
 def peer(ranks: int, ratio: float, **other: Any) -> dict[str, Any]:
     sure = {"low": ratio - 0.5, "high": ratio + 0.5, "verdict": "differs", "blocks": 6}
-    found = {"ranks": ranks, "peer": "mpich", "best": True, "ratio": ratio}
-    return CELL | found | sure | other
+    contender = {"ranks": ranks, "peer": "mpich", "best": True, "ratio": ratio}
+    return CELL | contender | sure | other
 
 
 def direct(ranks: int) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def test_the_table_has_plain_calls_and_a_column_for_each_number_of_ranks(
 
 
 def test_a_cell_without_an_mpi_has_a_dash(summary: dict[str, Any]) -> None:
-    summary["peers"] = [each for each in summary["peers"] if each["peer"] != "impi"]
+    summary["peers"] = [contender for contender in summary["peers"] if contender["peer"] != "impi"]
     assert stored_bench.ratios(summary)[1][0][-1] == "–"
 
 
@@ -110,25 +110,25 @@ def test_an_unknown_noise_floor_is_a_dash(summary: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda found: found.pop("peers"), "it lacks peers"),
-        (lambda found: found["launches"][3].pop("bytes"), "launches[3] lacks bytes"),
-        (lambda found: found["launches"][0].update(median_s=0), "median_s holds 0, and must be"),
-        (lambda found: found["launches"][0].update(ranks="2"), "launches[0].ranks holds '2'"),
-        (lambda found: found["launches"][0].update(bound_s=-1.0), "bound_s holds -1.0"),
-        (lambda found: found["direct"][0].update(seconds=math.nan), "seconds holds nan, which"),
-        (lambda found: found["peers"][0].update(peer="\x1b[31m"), r"peer holds '\x1b[31m', with"),
-        (lambda found: found["peers"][0].update(operation=["a"]), "operation holds ['a']"),
-        (lambda found: found.update(machine=[1]), "machine holds [1], and must be a table"),
-        (lambda found: found.update(noise="x"), "noise holds 'x', and must be a number or null"),
+        (lambda bench: bench.pop("peers"), "it lacks peers"),
+        (lambda bench: bench["launches"][3].pop("bytes"), "launches[3] lacks bytes"),
+        (lambda bench: bench["launches"][0].update(median_s=0), "median_s holds 0, and must be"),
+        (lambda bench: bench["launches"][0].update(ranks="2"), "launches[0].ranks holds '2'"),
+        (lambda bench: bench["launches"][0].update(bound_s=-1.0), "bound_s holds -1.0"),
+        (lambda bench: bench["direct"][0].update(seconds=math.nan), "seconds holds nan, which"),
+        (lambda bench: bench["peers"][0].update(peer="\x1b[31m"), r"peer holds '\x1b[31m', with"),
+        (lambda bench: bench["peers"][0].update(operation=["a"]), "operation holds ['a']"),
+        (lambda bench: bench.update(machine=[1]), "machine holds [1], and must be a table"),
+        (lambda bench: bench.update(noise="x"), "noise holds 'x', and must be a number or null"),
     ],
 )
 def test_a_field_of_another_type_or_range_is_named(
     change: Callable[[Any], Any], text: str, tmp_path: Path
 ) -> None:
-    found = stored_bench.load(STORED)
-    change(found)
+    bench = stored_bench.load(STORED)
+    change(bench)
     path = tmp_path / "bench.json.xz"
-    path.write_bytes(lzma.compress(json.dumps(found).encode(), preset=0))
+    path.write_bytes(lzma.compress(json.dumps(bench).encode(), preset=0))
     assert text in refusal(path)
 
 

@@ -27,13 +27,13 @@ def many() -> Campaign:
     )
 
 
-def decided(found: Campaign, ratio: float, verdict: str) -> Campaign:
+def decided(campaign: Campaign, ratio: float, verdict: str) -> Campaign:
     """Campaign with every container cell at that ratio and verdict."""
-    frame = found.containers
+    frame = campaign.containers
     frame["ratio"], frame["verdict"], frame["floor"] = ratio, verdict, 0.002
     frame["low"], frame["high"] = ratio - 0.01, ratio + 0.02
     frame["joint_low"], frame["joint_high"] = ratio - 0.02, ratio + 0.03
-    return found
+    return campaign
 
 
 def test_ratios_that_print_alike_are_one_number() -> None:
@@ -43,12 +43,12 @@ def test_ratios_that_print_alike_are_one_number() -> None:
 
 def test_containers_are_held_against_the_same_files_without_one() -> None:
     arms = ("host", "host-again", "userland", "docker-tuned-one")
-    found = find(arms=arms, kinds=("regular",), transports=("direct",), blocks=6)
-    assert compared(found).base == "userland"
+    campaign = find(arms=arms, kinds=("regular",), transports=("direct",), blocks=6)
+    assert compared(campaign).base == "userland"
     assert compared(find()).base == "host"
-    assert files(found).startswith("direct ")
+    assert files(campaign).startswith("direct ")
     alone = answers(find(arms=arms[:3], kinds=("regular",), transports=("direct",)))
-    assert not [each for each in alone if each.question.startswith("What does a container cost")]
+    assert not [reply for reply in alone if reply.question.startswith("What does a container cost")]
 
 
 def test_the_tuned_container_comes_first_and_the_worst_last() -> None:
@@ -92,26 +92,26 @@ def test_what_does_not_differ_is_bounded() -> None:
 
 
 def test_no_bound_is_narrower_than_the_floor() -> None:
-    found = decided(find(transports=("direct",)), 1.0, "bounded")
-    found.containers["floor"] = 0.03
-    message, _ = cost(found, "bcast")
+    campaign = decided(find(transports=("direct",)), 1.0, "bounded")
+    campaign.containers["floor"] = 0.03
+    message, _ = cost(campaign, "bcast")
     assert "\N{MINUS SIGN}3.0 % to +3.0 % in every cell (widest at 1 KiB)." in message
 
 
 def test_one_size_that_may_cost_more_is_the_bound_of_all() -> None:
     """The median over sizes would say +2.0 %."""
-    found = decided(find(transports=("direct",)), 1.0, "bounded")
-    found.containers.loc[found.containers["bytes"] == 16384, ["ratio", "high"]] = [1.2, 1.7]
-    message, _ = cost(found, "bcast")
+    campaign = decided(find(transports=("direct",)), 1.0, "bounded")
+    campaign.containers.loc[campaign.containers["bytes"] == 16384, ["ratio", "high"]] = [1.2, 1.7]
+    message, _ = cost(campaign, "bcast")
     assert "direct \N{MINUS SIGN}1.0 % to +70 % in every cell (widest at 16 KiB)." in message
 
 
 def test_cells_beside_those_that_differ_are_bounded_too() -> None:
-    found = decided(find(transports=("direct",), kinds=("regular",)), 1.0, "bounded")
-    slow = found.containers["bytes"] == 4 * 2**20
-    found.containers.loc[slow, ["ratio", "joint_low", "joint_high"]] = [1.5, 1.4, 1.6]
-    found.containers.loc[slow, "verdict"] = "differs"
-    message, _ = cost(found, "bcast")
+    campaign = decided(find(transports=("direct",), kinds=("regular",)), 1.0, "bounded")
+    slow = campaign.containers["bytes"] == 4 * 2**20
+    campaign.containers.loc[slow, ["ratio", "joint_low", "joint_high"]] = [1.5, 1.4, 1.6]
+    campaign.containers.loc[slow, "verdict"] = "differs"
+    message, _ = cost(campaign, "bcast")
     assert "direct 1.50 times (1.40 to 1.60) at 4 MiB, " in message
     assert "% elsewhere (widest at 1 KiB)." in message
 
@@ -136,12 +136,12 @@ def test_without_the_twin_nothing_differs_and_the_reason_is_reported() -> None:
 
 
 def test_the_slowest_operations_are_an_answer_where_enough_were_timed() -> None:
-    found = find()
-    assert tails(found).startswith("Docker, tuned, one container: 1.2")
-    same = found.tails.assign(ratio=1.0, low=0.9, high=1.1, verdict="bounded")
-    assert "\N{MINUS SIGN}10 % to +10 % in all of " in tails(changed(found, tails=same))
-    silent = found.tails.assign(low=float("nan"), high=float("nan"))
-    assert tails(changed(found, tails=silent)) == ""
+    campaign = find()
+    assert tails(campaign).startswith("Docker, tuned, one container: 1.2")
+    same = campaign.tails.assign(ratio=1.0, low=0.9, high=1.1, verdict="bounded")
+    assert "\N{MINUS SIGN}10 % to +10 % in all of " in tails(changed(campaign, tails=same))
+    silent = campaign.tails.assign(low=float("nan"), high=float("nan"))
+    assert tails(changed(campaign, tails=silent)) == ""
 
 
 def test_the_grid_has_a_line_per_arm_and_a_column_per_transport_and_mpi() -> None:

@@ -18,8 +18,8 @@ def campaign(blocks: int = 6) -> Campaign:
     )
 
 
-def opening(found: Campaign) -> str:
-    return " ".join(headline(found).sentences)
+def opening(measured: Campaign) -> str:
+    return " ".join(headline(measured).sentences)
 
 
 def test_it_opens_with_the_bound_then_what_a_lost_way_costs_then_the_remedy() -> None:
@@ -46,32 +46,32 @@ def test_without_a_loss_no_reason_is_made_up() -> None:
 
 
 def test_a_lost_way_that_makes_another_size_faster_says_so() -> None:
-    found = campaign(blocks=10)
-    found.containers["verdict"], found.containers["ratio"] = "differs", 1.5
-    found.containers[["joint_low", "joint_high"]] = [1.4, 1.6]
-    small = found.containers["bytes"] < 2**20
-    found.containers.loc[small, ["ratio", "joint_low", "joint_high"]] = [0.67, 0.6, 0.7]
-    _, lost = headline(found).sentences
+    mixed = campaign(blocks=10)
+    mixed.containers["verdict"], mixed.containers["ratio"] = "differs", 1.5
+    mixed.containers[["joint_low", "joint_high"]] = [1.4, 1.6]
+    small = mixed.containers["bytes"] < 2**20
+    mixed.containers.loc[small, ["ratio", "joint_low", "joint_high"]] = [0.67, 0.6, 0.7]
+    _, lost = headline(mixed).sentences
     assert "up to 1.50 times (1.40 to 1.60) as long (4 MiB), but " in lost
     assert " 0.67 times (0.60 to 0.70) as long at " in lost
 
 
 def test_cells_that_are_faster_are_counted_too() -> None:
-    found = campaign()
-    found.containers["verdict"], found.containers["ratio"] = "differs", 0.8
-    assert "24 of 24 are faster, most of all Open MPI's " in " ".join(headline(found).conditions)
+    faster = campaign()
+    faster.containers["verdict"], faster.containers["ratio"] = "differs", 0.8
+    assert "24 of 24 are faster, most of all Open MPI's " in " ".join(headline(faster).conditions)
 
 
 def test_each_lost_way_has_its_own_reason_and_small_messages_none() -> None:
     arms = ("host", "host-again", "docker-default-one")
-    found = find(
+    lossy = find(
         arms=arms, kinds=("regular",), transports=("mpi",), mpis=("openmpi", "mpich"), blocks=10
     )
     apart = replace(LOSS, mpi="mpich", ways=("shared memory",), network="TCP")
-    found.containers["verdict"], found.containers["ratio"] = "differs", 1.5
-    found.containers[["joint_low", "joint_high"]] = [1.4, 1.6]
-    found.containers.loc[found.containers["bytes"] == 1024, "ratio"] = 3.0
-    (lost,) = headline(changed(found, data_paths=DataPaths((LOSS, apart)))).sentences[-1:]
+    lossy.containers["verdict"], lossy.containers["ratio"] = "differs", 1.5
+    lossy.containers[["joint_low", "joint_high"]] = [1.4, 1.6]
+    lossy.containers.loc[lossy.containers["bytes"] == 1024, "ratio"] = 3.0
+    (lost,) = headline(changed(lossy, data_paths=DataPaths((LOSS, apart)))).sentences[-1:]
     first, second = lost.split("; Docker")
     assert "Open MPI's" in first and "up to 1.50 times (1.40 to 1.60) as long" in first
     assert first.endswith("because single copy is lost: large messages are copied twice")
