@@ -18,16 +18,18 @@ CORES = Path("docs/data/cores.json.xz")
 
 
 @pytest.fixture(scope="module")
-def found() -> Evaluation:
+def evaluation() -> Evaluation:
     """The stored bench on 16 cores, of one MPI."""
     summary = dict(stored_bench.load(CORES))
     summary["launches"] = [launch for launch in summary["launches"] if launch["flavour"] == "impi"]
     return evaluate(of_bench(str(CORES), summary))
 
 
-def test_half_of_the_cells_is_held_out_and_no_two_neighbours_are_in_it(found: Evaluation) -> None:
-    frame = found.times[
-        (found.times["operation"] == "bcast") & (found.times["transport"] == "direct")
+def test_half_of_the_cells_is_held_out_and_no_two_neighbours_are_in_it(
+    evaluation: Evaluation,
+) -> None:
+    frame = evaluation.times[
+        (evaluation.times["operation"] == "bcast") & (evaluation.times["transport"] == "direct")
     ]
     table = frame.pivot(index="ranks", columns="bytes", values="fitted")
     assert table.to_numpy().sum() == table.size / 2
@@ -36,15 +38,15 @@ def test_half_of_the_cells_is_held_out_and_no_two_neighbours_are_in_it(found: Ev
 
 
 def test_on_the_stored_bench_the_median_error_of_unknown_cells_is_at_most_15_per_cent(
-    found: Evaluation,
+    evaluation: Evaluation,
 ) -> None:
-    held = found.held_out
+    held = evaluation.held_out
     errors = {name: relative_error(held, name).median() for name in ("model", "roofline")}
     assert errors["model"] <= 0.15
     assert errors["roofline"] > 2 * errors["model"]
 
 
-def test_predictions_do_not_depend_on_what_is_held_out(found: Evaluation) -> None:
+def test_predictions_do_not_depend_on_what_is_held_out(evaluation: Evaluation) -> None:
     summary = dict(stored_bench.load(CORES))
     rows = [
         launch
@@ -61,21 +63,23 @@ def test_predictions_do_not_depend_on_what_is_held_out(found: Evaluation) -> Non
     pd.testing.assert_series_equal(again.times["learned"], first.times["learned"])
 
 
-def test_the_machine_has_its_cores_its_cache_and_the_speeds_of_copies(found: Evaluation) -> None:
-    assert found.machine.cores == 16
-    assert found.machine.cache_bytes == 300 * 2**20
-    assert found.machine.cache.speed(16) > 3 * found.machine.cache.speed(2)
-    assert found.machine.speed("regular", 16) < found.machine.cache.speed(16)
+def test_the_machine_has_its_cores_its_cache_and_the_speeds_of_copies(
+    evaluation: Evaluation,
+) -> None:
+    assert evaluation.machine.cores == 16
+    assert evaluation.machine.cache_bytes == 300 * 2**20
+    assert evaluation.machine.cache.speed(16) > 3 * evaluation.machine.cache.speed(2)
+    assert evaluation.machine.speed("regular", 16) < evaluation.machine.cache.speed(16)
 
 
 def test_without_scikit_learn_there_is_no_learned_model(
-    found: Evaluation, monkeypatch: pytest.MonkeyPatch
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(_: str) -> None:
         raise ImportError
 
     monkeypatch.setattr(cost_evaluation.importlib, "import_module", missing)
-    assert cost_evaluation.predicted(found.times, found.times["fitted"]).isna().all()
+    assert cost_evaluation.predicted(evaluation.times, evaluation.times["fitted"]).isna().all()
 
 
 def test_a_campaign_of_few_sizes_is_refused_with_what_to_measure(campaign_folder: Path) -> None:
@@ -90,8 +94,8 @@ def test_a_campaign_of_many_sizes_is_modelled(tmp_path: Path) -> None:
     assert relative_error(held, "model").median() < 0.1
 
 
-def test_hbm_of_another_machine_is_as_fast_as_its_curve(found: Evaluation) -> None:
-    frame = whatif.speedups(found, "knl")
+def test_hbm_of_another_machine_is_as_fast_as_its_curve(evaluation: Evaluation) -> None:
+    frame = whatif.speedups(evaluation, "knl")
     bcast = frame[frame["operation"] == "bcast"].set_index(["placement", "ranks"])["ratio"]
     spread, packed = whatif.PLACEMENTS
     assert bcast[spread, 2] == pytest.approx(1.1, abs=0.1)
@@ -99,12 +103,12 @@ def test_hbm_of_another_machine_is_as_fast_as_its_curve(found: Evaluation) -> No
     assert bcast[packed, 16] == pytest.approx(4.8, abs=0.2)
 
 
-def test_scaling_has_the_ends_of_its_band_around_each_time(found: Evaluation) -> None:
-    frame = whatif.scaling(found, "knl", ("10gbit", "400gbit"), 10_000)
+def test_scaling_has_the_ends_of_its_band_around_each_time(evaluation: Evaluation) -> None:
+    frame = whatif.scaling(evaluation, "knl", ("10gbit", "400gbit"), 10_000)
     assert frame["nodes"].max() == 10_000 and set(frame["network"]) == {"10gbit", "400gbit"}
-    low, high = whatif.band(found)
+    low, high = whatif.band(evaluation)
     assert low < 1 < high
     pd.testing.assert_series_equal(frame["low"], low * frame["seconds"], check_names=False)
     assert not math.isnan(frame["seconds"].sum())
     with pytest.raises(CostModelError, match="unknown machine 'cray'"):
-        whatif.scaling(found, "cray", ("10gbit",), 10)
+        whatif.scaling(evaluation, "cray", ("10gbit",), 10)

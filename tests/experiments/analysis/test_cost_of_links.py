@@ -29,7 +29,7 @@ def campaign() -> Iterator[Campaign]:
 
 
 @pytest.fixture(scope="module")
-def found(campaign: Campaign) -> Evaluation:
+def evaluation(campaign: Campaign) -> Evaluation:
     return evaluate(cost_of_links.of_links(campaign))
 
 
@@ -70,23 +70,27 @@ def test_times_of_a_known_network_are_found_again_and_on_more_hosts() -> None:
         assert row.seconds == pytest.approx(expected, rel=1e-3)
 
 
-def test_a_named_algorithm_is_modelled_by_its_own_counts(found: Evaluation) -> None:
-    for (_, name, _), model in found.models.items():
+def test_a_named_algorithm_is_modelled_by_its_own_counts(evaluation: Evaluation) -> None:
+    for (_, name, _), model in evaluation.models.items():
         if name in cost_of_links.ALGORITHMS:
             used = {model.short.algorithm, model.long.algorithm}
             assert used == {cost_of_links.ALGORITHMS[name]}
-    assert set(cost_of_links.ALGORITHMS) <= {name for _, name, _ in found.models}
+    assert set(cost_of_links.ALGORITHMS) <= {name for _, name, _ in evaluation.models}
 
 
-def test_models_of_the_stored_campaign_know_unseen_cells(found: Evaluation) -> None:
-    held = found.held_out
-    assert len(held) == pytest.approx(len(found.times) / 2, abs=3)
+def test_models_of_the_stored_campaign_know_unseen_cells(evaluation: Evaluation) -> None:
+    held = evaluation.held_out
+    assert len(held) == pytest.approx(len(evaluation.times) / 2, abs=3)
     assert relative_error(held, "model").median() < 0.2
 
 
-def test_on_real_hosts_nothing_is_slower_than_on_hosts_that_share_cpus(found: Evaluation) -> None:
-    times = found.times.merge(
-        cost_of_links.on_more_hosts(found, 8).rename(columns={"hosts": "ranks", "seconds": "alone"})
+def test_on_real_hosts_nothing_is_slower_than_on_hosts_that_share_cpus(
+    evaluation: Evaluation,
+) -> None:
+    times = evaluation.times.merge(
+        cost_of_links.on_more_hosts(evaluation, 8).rename(
+            columns={"hosts": "ranks", "seconds": "alone"}
+        )
     )
     assert len(times) == len(cost_of_links.ALGORITHMS) * 3 * 7
     assert (times["alone"] <= times["model"] * (1 + 1e-9)).all()

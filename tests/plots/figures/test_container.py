@@ -25,15 +25,15 @@ NINE = tuple(
 
 
 @pytest.fixture(scope="module")
-def found() -> Campaign:
-    """Campaign of the plain campaign; tests only read them."""
+def plain() -> Campaign:
+    """The plain campaign; tests only read it."""
     return find()
 
 
 @pytest.fixture(scope="module")
-def drawing(found: Campaign) -> Drawing:
+def drawing(plain: Campaign) -> Drawing:
     """The figure of the plain campaign; tests only read it."""
-    return only(container, found)
+    return only(container, plain)
 
 
 def bands(drawing: Drawing) -> list[Rectangle]:
@@ -41,18 +41,18 @@ def bands(drawing: Drawing) -> list[Rectangle]:
     return [patch for patch in patches if to_hex(patch.get_facecolor()) == BAND]  # type: ignore[misc]
 
 
-def test_every_cell_is_a_mark_at_its_ratio(found: Campaign, drawing: Drawing) -> None:
+def test_every_cell_is_a_mark_at_its_ratio(plain: Campaign, drawing: Drawing) -> None:
     ratios = [line.get_xdata()[0] for line in marks(drawing)]
-    assert sorted(ratios) == pytest.approx(sorted(found.containers["ratio"]))
+    assert sorted(ratios) == pytest.approx(sorted(plain.containers["ratio"]))
 
 
 def test_the_noise_floor_is_a_band_around_one_in_every_panel(
-    found: Campaign, drawing: Drawing
+    plain: Campaign, drawing: Drawing
 ) -> None:
     assert len(bands(drawing)) == len(drawing.figure.axes)
     band = bands(drawing)[0]
-    assert band.get_x() == pytest.approx(1 - found.floor)
-    assert band.get_x() + band.get_width() == pytest.approx(1 + found.floor)
+    assert band.get_x() == pytest.approx(1 - plain.floor)
+    assert band.get_x() + band.get_width() == pytest.approx(1 + plain.floor)
 
 
 def test_without_the_twin_there_is_no_band_and_the_legend_says_so() -> None:
@@ -91,19 +91,19 @@ def test_where_medians_leave_the_narrow_axis_it_holds_them_and_two_per_cent_can_
     assert 1 in ticks and len(ticks) > 1
 
 
-def test_a_data_path_that_differs_is_reported_on_the_figure(found: Campaign) -> None:
+def test_a_data_path_that_differs_is_reported_on_the_figure(plain: Campaign) -> None:
     loss = Loss("openmpi", "docker-tuned-one", ("single copy",))
-    drawing = only(container, changed(found, data_paths=DataPaths((loss,))))
+    drawing = only(container, changed(plain, data_paths=DataPaths((loss,))))
     differs = "The data path differs from the host's: Open MPI lost single copy in Docker, tuned"
     assert "The data path differs" in message(drawing)
     assert drawing.caption.endswith(f" {differs}, one container.")
 
 
-def test_many_caveats_are_counted_and_left_to_the_report(found: Campaign) -> None:
+def test_many_caveats_are_counted_and_left_to_the_report(plain: Campaign) -> None:
     straying = {"arm": "docker-tuned-one", "ranks": 2, "bytes": 1024, "straying": 1, "copies": 3}
     straying |= {"ratio": 0.8, "low": 0.79, "high": 0.81}
     beside = Confounders(straying_copies=pd.DataFrame([straying] * 5))
-    drawing = only(container, changed(found, confounders=beside))
+    drawing = only(container, changed(plain, confounders=beside))
     assert "5 caveats beside the container itself: see the report." in drawing.caption
     assert "The control differs" not in drawing.caption
 
@@ -173,10 +173,10 @@ def test_more_operations_than_fit_side_by_side_go_on_another_drawing() -> None:
     assert names == ["container-2-ranks", "container-2-2-ranks"]
 
 
-def test_every_mark_can_be_asked_what_it_shows(found: Campaign, drawing: Drawing) -> None:
+def test_every_mark_can_be_asked_what_it_shows(plain: Campaign, drawing: Drawing) -> None:
     asked = {line.get_gid() for line in marks(drawing)}
     assert asked == {f"cell-{number}" for number in drawing.marks}
-    assert len(asked) == len(found.containers)
+    assert len(asked) == len(plain.containers)
     assert drawing.marks["0"].startswith("Docker, tuned, one container, Allreduce, direct, 1 KiB")
 
 

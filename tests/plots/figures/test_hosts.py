@@ -13,13 +13,13 @@ from plots.draw import link_drawings
 
 
 @pytest.fixture(scope="module")
-def found() -> Evaluation:
+def evaluation() -> Evaluation:
     with opened(Path("docs/data/between_hosts.tar.xz")) as folder:
         return evaluate(cost_of_links.of_links(load(folder)))
 
 
-def test_each_length_has_its_algorithms_measured_and_modelled(found: Evaluation) -> None:
-    *fits, drawing = link_drawings(found, 10_000)
+def test_each_length_has_its_algorithms_measured_and_modelled(evaluation: Evaluation) -> None:
+    *fits, drawing = link_drawings(evaluation, 10_000)
     assert {fit.name for fit in fits} == {f"model-mpich-{name}" for name in ALGORITHMS}
     named = len(cost_of_links.ALGORITHMS)
     assert drawing.name == "more-hosts-mpich"

@@ -22,7 +22,7 @@ MACHINE = Machine("test", 8, 1, 32 * 2**20, SPEED, {"regular": SPEED}, 1e-7)
 
 
 @pytest.fixture(scope="module")
-def found() -> Evaluation:
+def evaluation() -> Evaluation:
     rows = []
     for (mpi, transport, operation), model in MODELS.items():
         for place, size in enumerate((1024, 65536, 2**20, 2**24)):
@@ -44,8 +44,8 @@ def found() -> Evaluation:
 
 
 @pytest.fixture(scope="module")
-def drawn(found: Evaluation) -> dict[str, Drawing]:
-    every = model_drawings(found, ("knl", "gh200"), ("10gbit", "400gbit"), 100)
+def drawn(evaluation: Evaluation) -> dict[str, Drawing]:
+    every = model_drawings(evaluation, ("knl", "gh200"), ("10gbit", "400gbit"), 100)
     return {drawing.name: drawing for drawing in every if isinstance(drawing, Drawing)}
 
 
@@ -60,10 +60,12 @@ def test_there_is_a_figure_of_each_fit_and_two_of_each_machine(drawn: dict[str, 
 
 
 def test_without_models_of_all_that_many_nodes_need_that_figure_alone_is_left_out(
-    found: Evaluation,
+    evaluation: Evaluation,
 ) -> None:
     few = {key: model for key, model in MODELS.items() if key[2] == "allreduce"}
-    *drawn, last = model_drawings(dataclasses.replace(found, models=few), ("knl",), ("10gbit",), 9)
+    *drawn, last = model_drawings(
+        dataclasses.replace(evaluation, models=few), ("knl",), ("10gbit",), 9
+    )
     assert [drawing.name for drawing in drawn] == ["model-openmpi-direct", "what-if-speedup-knl"]
     assert isinstance(last, Skipped) and last.name == "what-if-nodes-knl"
     assert "allreduce on many nodes needs models of reduce, bcast" in last.reason
@@ -97,8 +99,8 @@ def test_scaling_has_a_line_and_a_band_for_each_network_and_memory(
     assert "nothing was measured there" in drawn["what-if-nodes-knl"].printed_caption
 
 
-def test_tables_have_errors_and_both_parts_of_a_model(found: Evaluation) -> None:
-    errors, parameters = cost_models.errors(found), cost_models.parameters(found)
+def test_tables_have_errors_and_both_parts_of_a_model(evaluation: Evaluation) -> None:
+    errors, parameters = cost_models.errors(evaluation), cost_models.parameters(evaluation)
     assert errors.rows[0] == ["Open MPI", "direct", "Bcast", "2", "12 %", "–", "50 %"]
     assert [row[3] for row in parameters.rows[:2]] == ["up to 4 KiB", "above 4 KiB"]
     assert parameters.rows[0][5:7] == ["1.00 µs", "500 ns"]

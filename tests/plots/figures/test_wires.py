@@ -17,7 +17,7 @@ OVER = {"hierarchical": {"packed": 1.1, "spread": 1.2}, "mpi": {"packed": 2.0, "
 
 
 @pytest.fixture(scope="module")
-def found() -> Campaign:
+def campaign() -> Campaign:
     """Campaign over hosts where each cell takes OVER times the bound, whatever its size."""
     cells: Any = make_cells(
         arms=("host", "host-again"),
@@ -33,8 +33,8 @@ def found() -> Campaign:
     return of_cells(cells)
 
 
-def test_a_panel_for_each_placement_shows_each_transport_over_the_bound(found: Campaign) -> None:
-    drawing = only(wires, found)
+def test_a_panel_for_each_placement_shows_each_transport_over_the_bound(campaign: Campaign) -> None:
+    drawing = only(wires, campaign)
     assert drawing.name == "wires-8-ranks"
     for axes, binding in zip(drawing.figure.axes, ("packed", "spread"), strict=True):
         drawn = {round(float(y), 6) for line in axes.lines for y in line.get_ydata()}
@@ -44,8 +44,8 @@ def test_a_panel_for_each_placement_shows_each_transport_over_the_bound(found: C
     assert "Allreduce, 1 MiB, hierarchical, ranks in blocks: 1.10" in drawing.description
 
 
-def test_a_sentence_for_each_transport_says_how_near_it_comes(found: Campaign) -> None:
-    said = {answer.question: answer for answer in answers(found) if answer.figure == NAME}
+def test_a_sentence_for_each_transport_says_how_near_it_comes(campaign: Campaign) -> None:
+    said = {answer.question: answer for answer in answers(campaign) if answer.figure == NAME}
     ours = said["How near does hierarchical come to what the links allow?"].sentence
     assert ours == (
         "hierarchical takes 1.10 to 1.20 times as long as its bytes on the busiest link from 1 MiB "
@@ -60,6 +60,6 @@ def test_a_sentence_for_each_transport_says_how_near_it_comes(found: Campaign) -
     assert len(best) == 4
 
 
-def test_between_hosts_the_transport_that_is_ours_is_hierarchical(found: Campaign) -> None:
-    assert found.ours == "hierarchical"
-    assert set(found.transports["transport"]) == {"mpi"}
+def test_between_hosts_the_transport_that_is_ours_is_hierarchical(campaign: Campaign) -> None:
+    assert campaign.ours == "hierarchical"
+    assert set(campaign.transports["transport"]) == {"mpi"}

@@ -89,10 +89,10 @@ def sums_are_sequential(comm: Any, dtype: str, digest: Any) -> None:
 def special_values_give_the_same_bits_everywhere(comm: Any, dtype: str, digest: Any) -> None:
     for name in ("SUM", "MAX", "MIN", "PROD"):
         for count in (9, 3000, 300_000):
-            mine, bits_of = special(RANK, count, dtype), {}
+            mine, own = special(RANK, count, dtype), set[bytes]()
             for make in (comm.empty, np.empty):
-                bits_of |= reductions(comm, make, mine, getattr(MPI, name))
-            everywhere = set(bits_of.values()).union(*WORLD.allgather(set(bits_of.values())))
+                own |= set(reductions(comm, make, mine, getattr(MPI, name)).values())
+            everywhere = own.union(*WORLD.allgather(own))
             assert len(everywhere) == 1, f"{name} of {count} {dtype} depends on the caller"
             digest.update(everywhere.pop())
 
