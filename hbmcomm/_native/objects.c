@@ -340,12 +340,12 @@ static uint64_t follows(const head *h) { return h->bytes > ROOM ? aligned(h->byt
 
 static int something_follows(const exchange *e)
 {
-    int found = 0;
+    int has_long = 0;
     for (int i = 0; i < e->sent; i++)
-        found |= e->messages[i].head.bytes > ROOM;
+        has_long |= e->messages[i].head.bytes > ROOM;
     for (int i = 0; i < e->received; i++)
-        found |= e->moves == HBM_GATHER ? follows(&e->heads[i]) > 0 : e->heads[i].longest > 0;
-    return found;
+        has_long |= e->moves == HBM_GATHER ? follows(&e->heads[i]) > 0 : e->heads[i].longest > 0;
+    return has_long;
 }
 
 /* The second collective of a gather where this rank knows of nothing that follows. */

@@ -108,13 +108,13 @@ static int copy_passed(hbm_operation *o)
     for (; o->peer < part_size(p, part); o->peer++) {
         int mate = part_member(p, part, o->peer);
         uint64_t bytes = (uint64_t)share_of(p, part, o->peer) * o->block;
-        const post *found;
+        const post *posted;
         if (mate == c->rank || !bytes)
             continue;
-        int status = hbm_find_post(o, mate, FETCHED, &found);
+        int status = hbm_find_post(o, mate, FETCHED, &posted);
         if (status)
             return status;
-        each_fetched(o, o->peer, hbm_post_data(o, mate, found, own_room(o), bytes), NULL);
+        each_fetched(o, o->peer, hbm_post_data(o, mate, posted, own_room(o), bytes), NULL);
         count_data(o->comm, mate, bytes);
     }
     return HBM_OK;

@@ -76,13 +76,13 @@ uint64_t hbm_piece_room(const hbm_operation *o)
 }
 
 /* The length of a sender's pieces, as it posted it; 0: it does not stage its message. */
-static int find_room(hbm_operation *o, int sender, const post **found, uint64_t *room)
+static int find_room(hbm_operation *o, int sender, const post **p, uint64_t *room)
 {
-    int status = hbm_find_post(o, sender, 0, found);
+    int status = hbm_find_post(o, sender, 0, p);
     *room = 0;
     if (status)
         return status;
-    const volatile post *posted = *found;
+    const volatile post *posted = *p;
     if (!(posted->flags & IN_STAGING))
         return HBM_OK;
     *room = posted->room;

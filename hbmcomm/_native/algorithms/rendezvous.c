@@ -96,11 +96,11 @@ static int is_misaligned(const hbm_operation *o, uint64_t at)
 void *hbm_array(hbm_operation *o, int rank, uint64_t at, uint64_t offset, uint64_t bytes)
 {
     const peer *p = &o->comm->peers[rank];
-    void *found = is_misaligned(o, at) ? NULL
+    void *array = is_misaligned(o, at) ? NULL
                                        : within(p->arrays, p->array_bytes, at, offset, bytes);
-    if (!found)
+    if (!array)
         hbm_blame(o->comm, HBM_UNTRUSTED, rank);
-    return found;
+    return array;
 }
 
 void *hbm_staged(hbm_operation *o, int rank, uint64_t offset, uint64_t bytes)

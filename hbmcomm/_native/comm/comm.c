@@ -55,9 +55,9 @@ hbm_comm *hbm_open(const hbm_setup *setup)
     size_t n = (size_t)setup->size;
     hbm_comm *c = calloc(1, sizeof *c);
     /* a single rank has two outputs: its array and its staging buffer */
-    size_t each = sizeof *c->peers + sizeof *c->known + sizeof *c->in + sizeof *c->out
-                  + sizeof *c->sleepers;
-    void *lists = calloc(n + 1, each);
+    size_t rank_bytes = sizeof *c->peers + sizeof *c->known + sizeof *c->in + sizeof *c->out
+                        + sizeof *c->sleepers;
+    void *lists = calloc(n + 1, rank_bytes);
     if (!c || !lists
         || !hbm_group_ranks(&c->groups, setup->rank, setup->size, setup->peers,
                             (int)setup->tuning.fan_in)) {

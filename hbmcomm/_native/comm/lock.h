@@ -11,9 +11,9 @@ enum { LOCKED = 1, INSIDE = 2 };
 /* Sets `bits` unless one of `refused` is set; whether it did. */
 static inline int try_lock(hbm_comm *c, int bits, int refused)
 {
-    int found = atomic_load_explicit(&c->lock, memory_order_relaxed);
-    return !(found & refused)
-           && atomic_compare_exchange_strong_explicit(&c->lock, &found, found | bits,
+    int held = atomic_load_explicit(&c->lock, memory_order_relaxed);
+    return !(held & refused)
+           && atomic_compare_exchange_strong_explicit(&c->lock, &held, held | bits,
                                                       memory_order_acquire, memory_order_relaxed);
 }
 

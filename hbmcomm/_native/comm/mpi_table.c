@@ -77,12 +77,12 @@ int hbm_may_call_mpi(void) { return !polling && hbm_is_mpi_thread(); }
 void hbm_progress_mpi(void)
 {
     _Alignas(16) char status[STATUS_BYTES];
-    int found = 1;
+    int flag = 1;
     if (!hbm_may_call_mpi())
         return;
     polling = 1;
-    for (int tag = hbm_mpi_table.last_tag; found && tag > hbm_mpi_table.last_tag - TAGS; tag--)
-        ((iprobe)hbm_mpi_table.iprobe)(hbm_mpi_table.any_source, tag, hbm_mpi_table.world, &found,
+    for (int tag = hbm_mpi_table.last_tag; flag && tag > hbm_mpi_table.last_tag - TAGS; tag--)
+        ((iprobe)hbm_mpi_table.iprobe)(hbm_mpi_table.any_source, tag, hbm_mpi_table.world, &flag,
                                        status);
     polling = 0;
 }

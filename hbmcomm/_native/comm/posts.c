@@ -57,10 +57,10 @@ int hbm_has_completed(hbm_operation *o, int rank, uint64_t sequence)
     if (c->known[rank] >= sequence)
         return 1;
     word *calls = &c->peers[rank].control->calls;
-    uint64_t found = atomic_load_explicit(&calls->value, memory_order_acquire);
-    if (found != c->known[rank]) /* else the line is still in this CPU's cache */
+    uint64_t completed = atomic_load_explicit(&calls->value, memory_order_acquire);
+    if (completed != c->known[rank]) /* else the line is still in this CPU's cache */
         count_word(o, rank, calls, 0);
-    c->known[rank] = found;
+    c->known[rank] = completed;
     if (c->known[rank] >= sequence)
         return 1;
     c->awaiting = (awaited){rank, &calls->value, sequence};
@@ -200,7 +200,7 @@ void hbm_record(hbm_operation *o, int record, uint32_t flags)
     publish(o, p);
 }
 
-int hbm_find_post(hbm_operation *o, int rank, int record, const post **found)
+int hbm_find_post(hbm_operation *o, int rank, int record, const post **posted)
 {
     hbm_comm *c = o->comm;
     const post *p = post_of(c->peers[rank].control, record, o->sequence);
@@ -215,6 +215,6 @@ int hbm_find_post(hbm_operation *o, int rank, int record, const post **found)
     if (c->known[rank] < sequence - 1)
         c->known[rank] = sequence - 1;
     count_post(o, rank, p);
-    *found = p;
+    *posted = p;
     return HBM_OK;
 }

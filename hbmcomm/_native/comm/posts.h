@@ -33,7 +33,7 @@ const unsigned char *hbm_post_data(const hbm_operation *o, int rank, const post 
                               uint64_t bytes);
 
 /* Finds the post of another rank for this call. HBM_PENDING: it is not there yet. */
-int hbm_find_post(hbm_operation *o, int rank, int record, const post **found);
+int hbm_find_post(hbm_operation *o, int rank, int record, const post **posted);
 
 /* Whether a rank has completed a call; if not, it is what this rank waits for. */
 int hbm_has_completed(hbm_operation *o, int rank, uint64_t sequence);

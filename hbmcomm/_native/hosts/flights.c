@@ -173,7 +173,7 @@ static int reduce(hbm_hosts *h, hbm_flight *f)
     hbm_step step;
     hbm_range range = {0, 0};
     const char *held = f->held.at, *own = reduced_with(f);
-    int ins = 0, found = 0;
+    int ins = 0, has_inputs = 0;
     for (int host = 0; host < f->steps.hosts; host++)
         h->in[host] = NULL;
     for (int i = 0; i < f->joined; i++) {
@@ -186,9 +186,9 @@ static int reduce(hbm_hosts *h, hbm_flight *f)
         range = step.received;
         h->in[step.from] = held;
         held += bytes_of(f, range);
-        found = 1;
+        has_inputs = 1;
     }
-    if (!found)
+    if (!has_inputs)
         return HBM_OK;
     h->in[f->steps.host] = own + range.begin * f->entry;
     for (int host = 0; host < f->steps.hosts; host++)

@@ -38,14 +38,14 @@ static void record(hbm_hosts *h, const hbm_operation *o)
     atomic_store_explicit(&h->count_begun, number, memory_order_release);
 }
 
-int hbm_call_of(const hbm_comm *c, uint64_t number, hbm_made_call *found)
+int hbm_call_of(const hbm_comm *c, uint64_t number, hbm_made_call *call)
 {
     const past_call *e = &c->hosts->records[number % RECORDED];
     if (!number || atomic_load_explicit(&e->sequence, memory_order_acquire) != number)
         return 0;
     uint64_t what = atomic_load_explicit(&e->what, memory_order_relaxed);
-    *found = (hbm_made_call){(int32_t)(what & 0xFF), (int32_t)(what >> 32),
-                          atomic_load_explicit(&e->count, memory_order_relaxed)};
+    *call = (hbm_made_call){(int32_t)(what & 0xFF), (int32_t)(what >> 32),
+                            atomic_load_explicit(&e->count, memory_order_relaxed)};
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&e->sequence, memory_order_relaxed) == number;
 }
@@ -66,17 +66,17 @@ void hbm_lose(hbm_comm *c) { atomic_store_explicit(&c->hosts->lost, 1, memory_or
 /* Whether the call inside this host is complete. */
 static int is_back(hbm_hosts *h, int *status)
 {
-    int found = atomic_load_explicit(&h->sub.status, memory_order_relaxed);
-    if (found == HBM_PENDING) {
+    int sub_status = atomic_load_explicit(&h->sub.status, memory_order_relaxed);
+    if (sub_status == HBM_PENDING) {
         hbm_advance(h->inside);
-        found = atomic_load_explicit(&h->sub.status, memory_order_relaxed);
+        sub_status = atomic_load_explicit(&h->sub.status, memory_order_relaxed);
     }
-    if (found == HBM_PENDING)
+    if (sub_status == HBM_PENDING)
         return 0;
     h->is_inside = 0;
     h->moved = 1;
-    if (found)
-        *status = hbm_blame(h->all, found, h->all->rank);
+    if (sub_status)
+        *status = hbm_blame(h->all, sub_status, h->all->rank);
     return 1;
 }
 

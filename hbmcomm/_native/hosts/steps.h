@@ -9,9 +9,10 @@
 /* Part `part` of `parts` consecutive ones, which differ in length by one entry at most. */
 static inline hbm_range hbm_part_of(hbm_range all, uint64_t parts, uint64_t part)
 {
-    uint64_t n = all.end - all.begin, each = n / parts, rest = n % parts; /* n * part may overflow */
-    return (hbm_range){all.begin + each * part + rest * part / parts,
-                       all.begin + each * (part + 1) + rest * (part + 1) / parts};
+    /* n * part may overflow */
+    uint64_t n = all.end - all.begin, share = n / parts, rest = n % parts;
+    return (hbm_range){all.begin + share * part + rest * part / parts,
+                       all.begin + share * (part + 1) + rest * (part + 1) / parts};
 }
 
 /* How a message goes in slices: hosts exchange parts of each slice, or each goes whole from host to

@@ -25,8 +25,8 @@ __attribute__((constructor)) static void find_extensions(void)
 __attribute__((constructor)) static void find_extensions(void)
 {
 #if defined(PR_SVE_GET_VL)
-    int found = prctl(PR_SVE_GET_VL); /* negative where there is no SVE */
-    hbm_cpu.long_sve = found > 0 && (found & PR_SVE_VL_LEN_MASK) > NEON_BYTES;
+    int sve_config = prctl(PR_SVE_GET_VL); /* negative where there is no SVE */
+    hbm_cpu.long_sve = sve_config > 0 && (sve_config & PR_SVE_VL_LEN_MASK) > NEON_BYTES;
 #endif
 }
 

@@ -21,10 +21,10 @@ static inline uint64_t bits_between(uint64_t base, uint64_t from, uint64_t to)
 
 static inline uint64_t count_steps(const uint64_t *words, uint64_t from, uint64_t to)
 {
-    uint64_t found = 0;
+    uint64_t steps = 0;
     for (uint64_t base = from & ~(uint64_t)(BITS - 1); base < to; base += BITS)
-        found += (uint64_t)__builtin_popcountll(words[base / BITS] & bits_between(base, from, to));
-    return found;
+        steps += (uint64_t)__builtin_popcountll(words[base / BITS] & bits_between(base, from, to));
+    return steps;
 }
 
 static inline void mark_steps(uint64_t *words, uint64_t from, uint64_t to, int set)

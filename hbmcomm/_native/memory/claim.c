@@ -78,10 +78,10 @@ static void set_state(hbm_claim *claim, uint32_t state)
 /* Waits until the state differs from `state`, and returns it. */
 static uint32_t await_other(hbm_claim *claim, uint32_t state)
 {
-    uint32_t found;
-    while ((found = atomic_load_explicit(&claim->state, memory_order_acquire)) == state)
+    uint32_t current;
+    while ((current = atomic_load_explicit(&claim->state, memory_order_acquire)) == state)
         syscall(SYS_futex, &claim->state, FUTEX_WAIT_PRIVATE, state, NULL, NULL, 0);
-    return found;
+    return current;
 }
 
 /* Sets the entry that the kernel checks besides the list, or NULL. The kernel checks when the

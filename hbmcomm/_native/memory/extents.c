@@ -144,9 +144,9 @@ static uint32_t first(const extents *x, uint32_t at, uint64_t bytes, uint64_t al
     const extent *e = &x->all[at];
     if (e->room < bytes) /* extent 0, which means none, has no room */
         return 0;
-    uint32_t found = first(x, e->left, bytes, alignment);
-    if (found)
-        return found;
+    uint32_t lower = first(x, e->left, bytes, alignment);
+    if (lower)
+        return lower;
     if (free_bytes(e) >= bytes) {
         uint64_t from = round_up(e->start, alignment);
         if (from >= e->start && from <= e->end && e->end - from >= bytes)

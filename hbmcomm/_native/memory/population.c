@@ -144,16 +144,16 @@ static int is_of_steps(const hbm_heap *h, uint64_t from, uint64_t to)
 /* The number of idle steps in [from, to). */
 static uint64_t idle_between(const hbm_heap *h, uint64_t from, uint64_t to)
 {
-    uint64_t found = 0;
+    uint64_t idle = 0;
     while (from < to) {
         uint32_t at = hbm_extents_at(&h->extents, from);
         const extent *e = &h->extents.all[at];
         uint64_t end = e->end < to ? e->end : to;
         if (e->state == EXTENT_FREE)
-            found += hbm_heap_idle_under(h, at, from, end);
+            idle += hbm_heap_idle_under(h, at, from, end);
         from = end;
     }
-    return found;
+    return idle;
 }
 
 static void record(hbm_heap *h, uint64_t from, uint64_t to)

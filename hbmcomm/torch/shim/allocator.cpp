@@ -72,11 +72,11 @@ private:
     static Object taken(void *data)
     {
         std::lock_guard<std::mutex> lock(blocks_mutex);
-        const auto found = kind_blocks.find(data);
-        if (found == kind_blocks.end())
+        const auto entry = kind_blocks.find(data);
+        if (entry == kind_blocks.end())
             return nullptr;
-        const Object block = std::move(found->second);
-        kind_blocks.erase(found);
+        const Object block = std::move(entry->second);
+        kind_blocks.erase(entry);
         return block;
     }
 

@@ -53,10 +53,10 @@ ArenaAllocator *allocator_of(hbm_heap *heap, uintptr_t base)
     static std::mutex mutex;
     static std::map<std::pair<hbm_heap *, uintptr_t>, ArenaAllocator *> known;
     std::lock_guard<std::mutex> lock(mutex);
-    auto &found = known[{heap, base}];
-    if (!found)
-        found = new ArenaAllocator(heap, base);
-    return found;
+    auto &allocator = known[{heap, base}];
+    if (!allocator)
+        allocator = new ArenaAllocator(heap, base);
+    return allocator;
 }
 
 } // namespace

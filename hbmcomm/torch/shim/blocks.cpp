@@ -34,39 +34,39 @@ void Blocks::settle()
 
 Blocks Blocks::read(const std::vector<at::Tensor> &tensors)
 {
-    Blocks found;
+    Blocks blocks;
     for (const auto &tensor : tensors) {
-        found.inputs_.push_back(tensor.contiguous());
-        found.add(found.inputs_.back());
+        blocks.inputs_.push_back(tensor.contiguous());
+        blocks.add(blocks.inputs_.back());
     }
-    found.settle();
-    return found;
+    blocks.settle();
+    return blocks;
 }
 
 Blocks Blocks::written(const std::vector<at::Tensor> &tensors)
 {
-    Blocks found;
+    Blocks blocks;
     for (const auto &tensor : tensors) {
-        found.outputs_.emplace_back(tensor);
-        found.add(found.outputs_.back().dense());
+        blocks.outputs_.emplace_back(tensor);
+        blocks.add(blocks.outputs_.back().dense());
     }
-    found.settle();
-    return found;
+    blocks.settle();
+    return blocks;
 }
 
 Blocks Blocks::rows(const at::Tensor &tensor, const std::vector<int64_t> &counts, size_t ranks)
 {
-    Blocks found;
+    Blocks blocks;
     const uint64_t rows = tensor.dim() ? tensor.size(0) : 0;
     const uint64_t bytes = rows ? tensor.nbytes() / rows : 0;
     uint64_t offset = 0;
     for (size_t rank = 0; rank < ranks; rank++) {
         const uint64_t own = bytes * (counts.empty() ? rows / ranks : counts[rank]);
-        found.parts_.push_back({offset, own});
+        blocks.parts_.push_back({offset, own});
         offset += own;
     }
-    found.address_ = address_of(tensor);
-    return found;
+    blocks.address_ = address_of(tensor);
+    return blocks;
 }
 
 void Blocks::finish()

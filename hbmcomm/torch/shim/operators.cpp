@@ -116,8 +116,8 @@ TORCH_LIBRARY_IMPL(hbmcomm, Meta, library)
     library.impl("all_to_all_into_", [](const at::Tensor &, const at::Tensor &, int64_t) {});
 }
 
-/* Ordering: the mutex guards the map; a thread's `last` and `found` are its own. Weak pointers keep
-   nothing of a group but its own bytes: see Group::release_resources. */
+/* Ordering: the mutex guards the map; a thread's `last` and `last_group` are its own. Weak pointers
+   keep nothing of a group but its own bytes: see Group::release_resources. */
 namespace hbmcomm {
 
 static std::mutex &mutex = *new std::mutex; /* groups may end after static objects */
@@ -141,21 +141,21 @@ void remove_group(int64_t number)
 static c10::weak_intrusive_ptr<Group> listed(int64_t number)
 {
     std::lock_guard<std::mutex> lock(mutex);
-    const auto found = groups.find(number);
-    if (found == groups.end())
+    const auto entry = groups.find(number);
+    if (entry == groups.end())
         return c10::weak_intrusive_ptr<Group>(c10::intrusive_ptr<Group>());
-    return found->second;
+    return entry->second;
 }
 
 c10::intrusive_ptr<Group> find_group(int64_t number)
 {
     static thread_local int64_t last = -1;
-    static thread_local c10::weak_intrusive_ptr<Group> found = listed(last);
-    auto group = found.lock();
+    static thread_local c10::weak_intrusive_ptr<Group> last_group = listed(last);
+    auto group = last_group.lock();
     if (!group || last != number) {
         last = number;
-        found = listed(number);
-        group = found.lock();
+        last_group = listed(number);
+        group = last_group.lock();
     }
     TORCH_CHECK_VALUE(group, "hbm: no process group has the handle ", number,
                       "; take hbmcomm.torch.handle(group) of one that exists");
@@ -167,8 +167,8 @@ void abort_groups()
     std::unique_lock<std::mutex> lock(mutex);
     const auto all = groups;
     lock.unlock();
-    for (const auto &[number, each] : all)
-        if (const auto group = each.lock())
+    for (const auto &[number, weak_group] : all)
+        if (const auto group = weak_group.lock())
             group->abort();
 }
 

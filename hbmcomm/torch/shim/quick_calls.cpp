@@ -93,13 +93,13 @@ private:
 
     template <size_t... I> static void dispatch(PyObject *const *given, std::index_sequence<I...>)
     {
-        static const auto found = c10::Dispatcher::singleton()
-                                      .findSchemaOrThrow(Operator::name, "")
-                                      .template typed<void(Types...)>();
+        static const auto handle = c10::Dispatcher::singleton()
+                                       .findSchemaOrThrow(Operator::name, "")
+                                       .template typed<void(Types...)>();
         const std::tuple<Types...> arguments{Argument<Types>::read(given[I])...};
         WithoutPython released;
         at::AutoDispatchBelowADInplaceOrView without_gradients;
-        found.call(std::get<I>(arguments)...);
+        handle.call(std::get<I>(arguments)...);
     }
 };
 

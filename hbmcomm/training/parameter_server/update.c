@@ -115,9 +115,9 @@ static void update_separately(const ps_step *s, uint64_t number, const void *con
         return;
     while (number && s->chunks[number - 1].key == chunk->key)
         number--;
-    for (const ps_chunk *each = &s->chunks[number]; each <= chunk; each++) {
-        const void *sum = (const void *)(s->sums + each->state);
-        update(s, each, &sum, 1);
+    for (const ps_chunk *key_chunk = &s->chunks[number]; key_chunk <= chunk; key_chunk++) {
+        const void *sum = (const void *)(s->sums + key_chunk->state);
+        update(s, key_chunk, &sum, 1);
     }
 }
 

@@ -88,8 +88,8 @@ int main()
     {
         hbmcomm::Queue queue;
         std::vector<std::thread> threads;
-        for (int each = 0; each < THREADS; each++)
-            threads.emplace_back([&queue, each] { use(queue, each); });
+        for (int thread_number = 0; thread_number < THREADS; thread_number++)
+            threads.emplace_back([&queue, thread_number] { use(queue, thread_number); });
         for (auto &thread : threads)
             thread.join();
         queue.close();

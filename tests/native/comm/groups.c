@@ -63,12 +63,12 @@ static void check_exchange(const hbm_groups *all, int size)
             CHECK(s->mate_count + 1 == s->group->child_count, "a sibling is not read");
             for (int k = 0; k < s->mate_count; k++) {
                 const hbm_groups *mate = &all[s->mates[k]];
-                int found = 0;
+                int matches = 0;
                 for (int j = 0; j < mate->step_count; j++)
                     for (int n = 0; n < mate->steps[j].reader_count; n++)
-                        found += mate->steps[j].readers[n] == r
-                                 && mate->steps[j].own_record == s->mate_records[k];
-                CHECK(found == 1, "rank %d reads record %d of rank %d unknown to it", r,
+                        matches += mate->steps[j].readers[n] == r
+                                   && mate->steps[j].own_record == s->mate_records[k];
+                CHECK(matches == 1, "rank %d reads record %d of rank %d unknown to it", r,
                       s->mate_records[k], s->mates[k]);
             }
         }

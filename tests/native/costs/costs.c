@@ -46,26 +46,26 @@ static void body(member *me)
 
 static double most(const double *of, int n)
 {
-    double found = 0;
+    double largest = 0;
     for (int i = 0; i < n; i++)
-        found = of[i] > found ? of[i] : found;
-    return found;
+        largest = of[i] > largest ? of[i] : largest;
+    return largest;
 }
 
 static double sum(const double *of, int n)
 {
-    double found = 0;
+    double total = 0;
     for (int i = 0; i < n; i++)
-        found += of[i];
-    return found;
+        total += of[i];
+    return total;
 }
 
 static uint64_t all_crossed(const costs *k, int n)
 {
-    uint64_t found = 0;
+    uint64_t bytes = 0;
     for (int i = 0; i < n; i++)
-        found += k->crossed[i];
-    return found;
+        bytes += k->crossed[i];
+    return bytes;
 }
 
 /* The groups that all ranks build, for the formulas. */

@@ -13,17 +13,17 @@
 /* Runs a test with all extensions of the CPU, with some, and with none, where these differ. */
 void with_fewer_extensions(void (*test)(uint64_t), uint64_t seed)
 {
-    hbm_extensions found = hbm_cpu;
+    hbm_extensions available = hbm_cpu;
     test(seed);
-    if (found.avx512f) {
+    if (available.avx512f) {
         hbm_cpu.avx512f = 0;
         test(seed);
     }
-    if (found.avx || found.f16c || found.long_sve) {
+    if (available.avx || available.f16c || available.long_sve) {
         hbm_cpu = (hbm_extensions){.avx = 0};
         test(seed);
     }
-    hbm_cpu = found;
+    hbm_cpu = available;
 }
 
 /* Whether all bytes are UNTOUCHED: the first is, and each equals the next. */

@@ -39,10 +39,11 @@ static unsigned char *buffer_of(pair *p, int round)
 /* Whether that turn came; else the other has ended. */
 static int comes(pair *p, int turn)
 {
-    int found;
-    while ((found = atomic_load_explicit(&p->turn, memory_order_acquire)) != turn && found != ENDED)
+    int current;
+    while ((current = atomic_load_explicit(&p->turn, memory_order_acquire)) != turn
+           && current != ENDED)
         sched_yield();
-    return found == turn;
+    return current == turn;
 }
 
 static void *read_all(void *argument)

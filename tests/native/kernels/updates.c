@@ -65,22 +65,22 @@ static void advance_one(const ps_optimizer *h, float sum, float *w, float *m, fl
 
 static void check_kernel(dice *d, uint64_t n, uint64_t shift, int pair)
 {
-    float a[LENGTHS + 8], b[LENGTHS + 8], found[3][LENGTHS + 8], expected[3][LENGTHS + 8];
+    float a[LENGTHS + 8], b[LENGTHS + 8], updated[3][LENGTHS + 8], expected[3][LENGTHS + 8];
     ps_optimizer h = draw_optimizer(d);
     for (uint64_t i = 0; i < LENGTHS + 8; i++) {
         a[i] = fraction(d->state++);
         b[i] = fraction(d->state++);
         for (int k = 0; k < 3; k++)
-            found[k][i] = expected[k][i] = fabsf(fraction(d->state++));
+            updated[k][i] = expected[k][i] = fabsf(fraction(d->state++));
     }
     for (uint64_t i = shift; i < shift + n; i++)
         advance_one(&h, pair ? a[i] + b[i] : a[i], &expected[0][i], &expected[1][i],
                     &expected[2][i]);
     const void *gradients[] = {a + shift, b + shift};
-    ps_optimize(&h, gradients, pair ? 2 : 1, NULL, found[0] + shift, found[1] + shift,
-                found[2] + shift, n);
-    CHECK(!memcmp(found, expected, sizeof found), "optimiser %d of %llu floats from %llu", h.code,
-          (unsigned long long)n, (unsigned long long)shift);
+    ps_optimize(&h, gradients, pair ? 2 : 1, NULL, updated[0] + shift, updated[1] + shift,
+                updated[2] + shift, n);
+    CHECK(!memcmp(updated, expected, sizeof updated), "optimiser %d of %llu floats from %llu",
+          h.code, (unsigned long long)n, (unsigned long long)shift);
 }
 
 void test_optimizers(uint64_t seed, UNUSED double seconds)

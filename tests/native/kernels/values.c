@@ -71,12 +71,12 @@ static void check_halves(int dtype)
 
 static void check_floats(int dtype, const float *floats, uint64_t n)
 {
-    uint16_t found[BATCH];
-    narrow(dtype, found, floats, n);
+    uint16_t halves[BATCH];
+    narrow(dtype, halves, floats, n);
     for (uint64_t i = 0; i < n; i++) {
         uint16_t expected = isnan(floats[i]) ? narrowed_nan(dtype, bits_of(floats[i]))
                                              : half_from_float(dtype, floats[i]);
-        CHECK(found[i] == expected, "%#x became %#x, not %#x", bits_of(floats[i]), found[i],
+        CHECK(halves[i] == expected, "%#x became %#x, not %#x", bits_of(floats[i]), halves[i],
               expected);
     }
 }

@@ -42,10 +42,10 @@ static int is_idle(const model *m, unsigned step)
 
 static uint64_t idle_steps(const model *m)
 {
-    uint64_t found = 0;
+    uint64_t idle = 0;
     for (unsigned s = 0; s < STEPS; s++)
-        found += (uint64_t)is_idle(m, s);
-    return found;
+        idle += (uint64_t)is_idle(m, s);
+    return idle;
 }
 
 static void trim(model *m)
@@ -72,16 +72,16 @@ static void try_take(hbm_heap *heap, model *m, dice *d)
 {
     uint64_t bytes = 1 + roll(d, roll(d, 4) ? 700 : 20000), alignment = GRAIN << roll(d, 8);
     uint64_t expected = lowest(m, bytes, alignment);
-    uint64_t found = hbm_heap_reserve(heap, bytes, alignment);
-    CHECK(found == expected, "%lu of %lu taken at %lu, not %lu", bytes, alignment, found, expected);
-    if (found == HBM_NOWHERE)
+    uint64_t at = hbm_heap_reserve(heap, bytes, alignment);
+    CHECK(at == expected, "%lu of %lu taken at %lu, not %lu", bytes, alignment, at, expected);
+    if (at == HBM_NOWHERE)
         return;
     bytes = (bytes + GRAIN - 1) / GRAIN * GRAIN;
-    CHECK(hbm_heap_size(heap, found) == bytes, "another size is known");
-    m->extents[m->live].start = found;
-    m->extents[m->live].end = found + bytes;
+    CHECK(hbm_heap_size(heap, at) == bytes, "another size is known");
+    m->extents[m->live].start = at;
+    m->extents[m->live].end = at + bytes;
     m->extents[m->live++].parked = 0;
-    mark(m, found, found + bytes, 1);
+    mark(m, at, at + bytes, 1);
 }
 
 static void drop(model *m, int i)

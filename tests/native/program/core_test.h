@@ -106,7 +106,7 @@ uint64_t entries_sent(const hbm_call *call, uint64_t seed, int size, int rank);
 uint64_t entries_received(const hbm_call *call, uint64_t seed, int size, int rank);
 void fill_input(const hbm_call *call, uint64_t seed, int size, int rank, void *to);
 void expect_output(const hbm_call *call, uint64_t seed, int size, int rank, void *to);
-int same_output(const hbm_call *call, const void *found, const void *expected, uint64_t entries);
+int same_output(const hbm_call *call, const void *output, const void *expected, uint64_t entries);
 extern int only_exact_values; /* then sums and products do not depend on their order */
 float half_to_float(int dtype, uint16_t half);
 uint16_t half_from_float(int dtype, float value);

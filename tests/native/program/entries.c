@@ -245,23 +245,23 @@ void reduce_pair(const hbm_call *call, unsigned char *to, const unsigned char *o
         memcpy(to, other, (size_t)hbm_dtype_size(call->dtype));
 }
 
-int same_entry(int dtype, const unsigned char *found, const unsigned char *expected)
+int same_entry(int dtype, const unsigned char *entry, const unsigned char *expected)
 {
     long double a[2], b[2];
     size_t bytes = (size_t)hbm_dtype_size(dtype);
-    if (!memcmp(found, expected, bytes))
+    if (!memcmp(entry, expected, bytes))
         return 1;
     if (only_exact_values && (dtype == HBM_COMPLEX64 || dtype == HBM_COMPLEX128)) {
-        number x = load(dtype, found), y = load(dtype, expected); /* zeros may differ in sign */
+        number x = load(dtype, entry), y = load(dtype, expected); /* zeros may differ in sign */
         return dtype == HBM_COMPLEX64 ? x.f[0] == y.f[0] && x.f[1] == y.f[1]
                                       : x.d[0] == y.d[0] && x.d[1] == y.d[1];
     }
     if (family_of(dtype) == PAIR)
-        return pair_value(dtype, found) == pair_value(dtype, expected)
-               && pair_index(dtype, found) == pair_index(dtype, expected);
+        return pair_value(dtype, entry) == pair_value(dtype, expected)
+               && pair_index(dtype, entry) == pair_index(dtype, expected);
     if (family_of(dtype) != LONG)
         return 0;
-    memcpy(a, found, bytes);
+    memcpy(a, entry, bytes);
     memcpy(b, expected, bytes);
     return a[0] == b[0] && (parts_of(dtype) == 1 || a[1] == b[1]);
 }

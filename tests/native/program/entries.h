@@ -20,6 +20,6 @@ void store(int dtype, number n, unsigned char *to);
 void make_entry(int dtype, uint64_t bits, unsigned char *to);
 number reduce(const hbm_call *call, number a, number b);
 void reduce_pair(const hbm_call *call, unsigned char *to, const unsigned char *other);
-int same_entry(int dtype, const unsigned char *found, const unsigned char *expected);
+int same_entry(int dtype, const unsigned char *entry, const unsigned char *expected);
 
 #endif

@@ -165,13 +165,13 @@ void expect_output(const hbm_call *call, uint64_t seed, int size, int rank, void
 }
 
 /* Compares bytes, except for the padding of long doubles and pairs. */
-int same_output(const hbm_call *call, const void *found, const void *expected, uint64_t entries)
+int same_output(const hbm_call *call, const void *output, const void *expected, uint64_t entries)
 {
     uint64_t bytes = hbm_dtype_size(call->dtype);
-    if (!entries || !memcmp(found, expected, entries * bytes))
+    if (!entries || !memcmp(output, expected, entries * bytes))
         return 1;
     for (uint64_t i = 0; i < entries; i++)
-        if (!same_entry(call->dtype, (const unsigned char *)found + i * bytes,
+        if (!same_entry(call->dtype, (const unsigned char *)output + i * bytes,
                         (const unsigned char *)expected + i * bytes))
             return 0;
     return 1;
