@@ -63,11 +63,13 @@ static int dtype_of_format(const char *format, uint64_t bytes)
            : strchr("BHILQ", *format) ? integer(0, bytes) : -1;
 }
 
-/* Whether the core can work on values there. */
+/* Whether the core can work on values there. No bytes are left to Python: MPI.IN_PLACE and
+   MPI.BOTTOM export them. */
 static int set_view(hbm_view *view, uintptr_t address, uint64_t bytes, int dtype, uint64_t size,
                     int writable)
 {
-    if (dtype < 0 || size != hbm_dtype_size(dtype) || !address || address % hbm_alignment(dtype))
+    if (dtype < 0 || size != hbm_dtype_size(dtype) || !bytes || !address
+        || address % hbm_alignment(dtype))
         return 0;
     hbm_set_view(view, address, bytes / size, dtype, writable);
     return 1;

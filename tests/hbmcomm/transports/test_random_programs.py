@@ -87,7 +87,7 @@ def run_programs(
     steps = "\n".join(_step(path) for path in sorted(folder.glob("rank-*.step")))
     pytest.fail(
         f"{ranks} ranks of {mpi} ended with code {ended.code}, seed {seed}, in the steps\n{steps}\n"
-        f"repeat: {_command(mpi, ranks, seed, steps)}\n{ended.output}"
+        f"repeat: {_command(transport, mpi, ranks, seed, steps)}\n{ended.output}"
     )
 
 
@@ -96,13 +96,16 @@ def _step(path: Path) -> str:
     return f"{path.stem}: {path.read_bytes().decode(errors='replace').strip(' ' + chr(0))}"
 
 
-def _command(mpi: str, ranks: int, seed: str, steps: str) -> str:
+def _command(transport: str, mpi: str, ranks: int, seed: str, steps: str) -> str:
     """What repeats a failure, from the program on that a rank was in."""
     first = min((int(number) for number in re.findall(r"program (\d+)", steps)), default=0)
     without = os.environ.get("HBMCOMM_TEST_WITHOUT", "")
     variables = f"HBMCOMM_TEST_SEED={seed.partition(':')[0]}:{first}"
     variables += f" HBMCOMM_TEST_WITHOUT={without}" if without else ""
-    return f"{variables} pytest '{THIS}::test_random_programs_are_right[{mpi}-{ranks}]'"
+    test = f"test_random_programs_are_right[{mpi}-{ranks}]"
+    if (transport, mpi, ranks) in OTHERS:
+        test = f"test_other_transports_and_numbers_of_ranks_are_right[{transport}-{mpi}-{ranks}]"
+    return f"{variables} pytest '{THIS}::{test}'"
 
 
 @pytest.mark.parametrize(("mpi", "ranks"), LAUNCHES)

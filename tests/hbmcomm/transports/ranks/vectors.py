@@ -120,6 +120,21 @@ def a_request_keeps_what_its_call_needs() -> None:
 
 
 @promise
+def in_place_a_rank_may_have_no_block_of_its_own() -> None:
+    """MPI.IN_PLACE exports a buffer of no bytes, which is not what this rank sends."""
+    counts = [3 * (RANK != rank) + 2 * abs(RANK - rank) for rank in range(RANKS)]
+    of = layout(counts, 1)
+    for spell in SPELLINGS:
+        ours, theirs = filled(of[2], "u1"), filled(of[2], "u1")
+        direct.Alltoallv(MPI.IN_PLACE, spell(ours, of, MPI.BYTE))
+        WORLD.Alltoallv(MPI.IN_PLACE, [theirs, of[0], of[1], MPI.BYTE])
+        assert np.array_equal(ours, theirs)
+        direct.Ialltoallv(MPI.IN_PLACE, spell(ours, of, MPI.BYTE)).Wait()
+        WORLD.Alltoallv(MPI.IN_PLACE, [theirs, of[0], of[1], MPI.BYTE])
+        assert np.array_equal(ours, theirs)
+
+
+@promise
 def without_counts_a_buffer_is_divided_evenly() -> None:
     for more in (0, 1):  # of entries that no rank has
         ours, theirs = (np.zeros(5 * RANKS + more, "i4") for _ in range(2))
