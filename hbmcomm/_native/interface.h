@@ -141,7 +141,7 @@ typedef struct {
     hbm_tuning tuning;
 } hbm_setup;
 
-uint64_t hbm_control_bytes(void);
+uint64_t hbm_control_bytes(int ranks);
 uint64_t hbm_slot_bytes(void); /* the most bytes of a short message */
 uint64_t hbm_dtype_size(int dtype);
 uint64_t hbm_alignment(int dtype); /* of an entry that is reduced */

@@ -130,6 +130,8 @@ def _mib(nbytes: int) -> str:
 _UNLIMITED = sys.maxsize
 _NO_LIMIT_FROM = 2**62  # version 1 spells "no limit" as the largest whole number of pages
 _LARGEST_MARGIN = 64 * 2**20
+_CPU_FILES = {"cgroup": "cpu.cfs_quota_us", "cgroup2": "cpu.max"}
+"""The file that begins with a group's limit of CPU time, by version."""
 _FILES = {
     # version: limit, usage, and the field of memory.stat that the kernel reclaims on demand
     "cgroup": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -202,15 +204,12 @@ def _mounts(mounts: str, controller: str) -> list[tuple[str, str, Path]]:
 
 def _quota(folder: Path, version: str) -> Quota | None:
     try:
-        if version == "cgroup2":
-            allowed, period = (folder / "cpu.max").read_text().split()
-        else:
-            allowed = (folder / "cpu.cfs_quota_us").read_text().strip()
-            period = (folder / "cpu.cfs_period_us").read_text()
-        if allowed in ("max", "-1"):
+        limit, *rest = (folder / _CPU_FILES[version]).read_text().split()
+        if limit in ("max", "-1"):
             return None
+        period = rest[0] if rest else (folder / "cpu.cfs_period_us").read_text()
         state = folder.stat()
-        return Quota((state.st_dev, state.st_ino), int(allowed) / int(period))
+        return Quota((state.st_dev, state.st_ino), int(limit) / int(period))
     except (OSError, ValueError, ZeroDivisionError):
         return None
 

@@ -12,7 +12,7 @@ from hbmcomm.memory import capacity, kernel, procfs, shm_folder
 from hbmcomm.memory import segment as segments
 from hbmcomm.memory.blocks import why_unbound
 from hbmcomm.memory.kinds import Kind, resolve, usable_nodes
-from hbmcomm.memory.pool import Pool, ffi, lib
+from hbmcomm.memory.pool import STEP, Pool, ffi, lib
 from hbmcomm.memory.segment import Segment
 from hbmcomm.memory.sysfs import format_list
 
@@ -51,7 +51,7 @@ class LocalSegment(Pool):
             )
         if not kind.strict:  # may spill to any node that is allowed
             kind = dataclasses.replace(kind, nodes=usable_nodes())
-        huge = not kind.spread
+        huge = not kind.spread and self._uses_huge_pages(start, end)
         # Reserved pages are not in the free memory of their nodes: only the kernel counts them.
         pieces = ((0, nbytes),) if self._reserved else capacity.steps(kind, nbytes)
         for offset, length in pieces:
@@ -64,6 +64,10 @@ class LocalSegment(Pool):
                     f"{kind.name}: {length:,} bytes of shared memory were refused ({error}); "
                     f"ask for less, or free arrays{more if self._reserved else ''}"
                 ) from None
+
+    def _uses_huge_pages(self, _start: int, _end: int) -> bool:
+        """Whether huge pages are tried under a range that is populated."""
+        return True
 
 
 class OrdinarySegment(LocalSegment):
@@ -86,6 +90,13 @@ class OrdinarySegment(LocalSegment):
             raise OSError(ffi.errno, "no claim on shared memory")
         # The claim must go before its memory: `segment` is an argument to live until then.
         weakref.finalize(self, _give_claim, held, segment).atexit = False
+
+    def _uses_huge_pages(self, start: int, end: int) -> bool:
+        """Not under the control blocks of many communicators, which are there to be created fast.
+
+        The first blocks have them, and buffers for staging, which take more than one step.
+        """
+        return start == 0 or end - start > STEP
 
 
 def ordinary_kind() -> Kind:

@@ -38,7 +38,7 @@ def open_core(
         changed = [peer._replace(tuning={**(thresholds or {}), **peer.tuning}) for peer in settings]
         states[:] = [Core(arena, rank, changed, names)]
 
-    control = int(lib.hbm_control_bytes())
+    control = int(lib.hbm_control_bytes(len(names)))
     arena, _ = create(allgather, rank, len(names), control=control, extra=setting, begin=begin)
     return states[0], arena
 

@@ -88,11 +88,8 @@ int hbm_reduce_eager(hbm_operation *o)
         if (status)
             return status;
     }
-    if (at_root) {
-        if (c->size == 1)
-            hbm_copy((void *)o->call.recv, (const void *)o->call.send, o->block);
+    if (at_root)
         return HBM_OK;
-    }
     hbm_post(o, o->led->count == 1 ? (const void *)o->call.send : NULL, o->block, IN_SLOT);
     return HBM_OK;
 }
@@ -132,7 +129,5 @@ int hbm_allreduce_eager(hbm_operation *o)
         if (!last)
             hbm_record(o, record, IN_SLOT);
     }
-    if (c->size == 1)
-        hbm_copy((void *)o->call.recv, (const void *)o->call.send, o->block);
     return HBM_OK;
 }

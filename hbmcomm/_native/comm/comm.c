@@ -14,9 +14,11 @@ static uint64_t colour(int rank) { return (uint64_t)(rank % COLOURS) * sizeof(po
 
 static uint64_t aligned(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
-uint64_t hbm_control_bytes(void)
+/* A rank alone posts no data. */
+uint64_t hbm_control_bytes(int ranks)
 {
-    return aligned(DATA_OFFSET + colour(COLOURS - 1) + SLOTS * SLOT_BYTES);
+    uint64_t words = DATA_OFFSET + colour(COLOURS - 1);
+    return aligned(ranks > 1 ? words + SLOTS * SLOT_BYTES : words);
 }
 
 uint64_t hbm_slot_bytes(void) { return SLOT_BYTES; }

@@ -254,6 +254,18 @@ def test_ordinary_memory_has_a_claim_for_as_long_as_it_lives() -> None:
     assert threading.active_count() == threads
 
 
+def test_control_blocks_of_many_communicators_wait_for_no_huge_pages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python's exchange and MPI take 0.1 ms; a huge page takes the kernel 1 to 12 ms."""
+    tried = []
+    monkeypatch.setattr(segment, "populate", lambda _at, nbytes, huge: tried.append((nbytes, huge)))
+    pool = OrdinarySegment(segment.create("memfd", 64 * MIB))
+    pool.take(STEP, kernel.PAGE)
+    pool.take(2 * STEP, kernel.PAGE)
+    assert tried == [(STEP, True), (STEP, False), (2 * STEP, True)]
+
+
 def test_without_claims_there_is_no_ordinary_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     class Without:
         def __getattr__(self, name: str) -> Any:

@@ -54,3 +54,8 @@ def test_a_timeout_is_a_number_of_seconds(text: str | None, seconds: float) -> N
 def test_a_timeout_that_is_no_number_is_refused() -> None:
     with pytest.raises(HbmcommError, match="HBMCOMM_TIMEOUT=soon is no number of seconds"):
         tuning.timeout({"HBMCOMM_TIMEOUT": "soon"})
+
+
+def test_a_rank_alone_needs_little_memory() -> None:
+    """It has no buffers for messages: programs make thousands of communicators of one rank."""
+    assert lib.hbm_control_bytes(1) <= 2**15 < lib.hbm_slot_bytes() * 8 < lib.hbm_control_bytes(2)

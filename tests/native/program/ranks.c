@@ -63,7 +63,7 @@ hbm_comm *opened(group g, int rank, const uintptr_t *claims, const segment *segm
     hbm_setup setup = {.rank = rank, .size = g.size, .oversubscribed = g.oversubscribed,
                        .peers = peers, .staging = segments[rank].heap, .tuning = tuning_of(g),
                        .boot = BOOT};
-    CHECK(hbm_control_bytes() <= ORDINARY_BYTES / 2, "no room for a control block");
+    CHECK(hbm_control_bytes(g.size) <= ORDINARY_BYTES / 2, "no room for a control block");
     for (int r = 0; r < g.size; r++) {
         uintptr_t memory = (uintptr_t)segments[r].memory;
         spot at = g.machine ? g.machine(r) : (spot){0, 0, 0};

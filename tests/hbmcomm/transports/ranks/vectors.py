@@ -122,7 +122,7 @@ def a_request_keeps_what_its_call_needs() -> None:
 @promise
 def in_place_a_rank_may_have_no_block_of_its_own() -> None:
     """MPI.IN_PLACE exports a buffer of no bytes, which is not what this rank sends."""
-    counts = [3 * (RANK != rank) + 2 * abs(RANK - rank) for rank in range(RANKS)]
+    counts = [3 * (rank != RANK) + 2 * abs(RANK - rank) for rank in range(RANKS)]
     of = layout(counts, 1)
     for spell in SPELLINGS:
         ours, theirs = filled(of[2], "u1"), filled(of[2], "u1")
