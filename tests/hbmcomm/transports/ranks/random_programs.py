@@ -30,7 +30,7 @@ def main() -> None:
         pages.install(library[0])
     else:
         features -= {"stalls", "pauses", "read_only"}
-    watch = Watch(folder, RANK)
+    watch = Watch(folder, RANK, RANKS)
     part, number = Part(transport, int(seed), features, watch), int(first or 0)
     gc.freeze()
     end = time.monotonic() + float(seconds)
