@@ -409,8 +409,8 @@ static PyObject *call_plain(const method *m, hbm_comm *comm, PyObject *const *bo
 {
     PyObject *plain[MOST], *result;
     for (int i = 0; i < m->count; i++)
-        plain[i] = (i == 1 || i == 2) && hbm_is_list(bound[i]) ? without_datatype(bound[i])
-                                                               : new_reference(bound[i]);
+        plain[i] = (i == 1 || i == 2) && i != m->root && hbm_is_list(bound[i])
+                       ? without_datatype(bound[i]) : new_reference(bound[i]);
     if (m->request == Py_None) {
         uint64_t status = run(m, comm, plain, NULL);
         result = status ? go_on(m, again_name, status, bound) : new_reference(Py_None);

@@ -205,6 +205,11 @@ static void pickle_all(exchange *e, PyObject *object)
         pickle_one(e, &e->messages[0], object);
         return;
     }
+    if (object == Py_None) { /* mpi4py takes it for as many */
+        for (int i = 0; i < e->sent; i++)
+            pickle_one(e, &e->messages[i], object);
+        return;
+    }
     PyObject *objects = PySequence_List(object);
     Py_ssize_t count = objects ? PyList_Size(objects) : 0;
     if (objects && count != e->sent)

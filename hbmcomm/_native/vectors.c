@@ -83,41 +83,66 @@ static int set_parts(const side *s, int ranks, PyObject *counts, PyObject *displ
     return 1;
 }
 
+/* What a specification names: an array, and the rest or NULL. */
+typedef struct {
+    PyObject *array, *counts, *displacements, *datatype;
+} spelling;
+
 /* An array; [array, type]; [array, counts], [array, (counts, displacements)], each with or without a
-   type; [array, counts, displacements, type]. Parts where `parts` is not NULL. */
-static int read_side(PyObject *spec, int writable, int ranks, hbm_part *parts, side *s)
+   type; [array, counts, displacements, type]. New references: another thread, or a finalizer, may
+   change the list meanwhile. */
+static int spelled(PyObject *spec, spelling *s)
 {
-    PyObject *array = spec, *counts = NULL, *displacements = NULL, *datatype = NULL;
-    hbm_view view;
+    *s = (spelling){.array = spec};
     if (hbm_is_list(spec)) {
         Py_ssize_t given = length(spec);
         if (given < 2 || given > 4)
             return 0;
-        array = item(spec, 0);
-        datatype = given == 2 ? NULL : item(spec, given - 1);
-        displacements = given == 4 ? item(spec, 2) : NULL;
-        counts = item(spec, 1);
-        if (given == 2 && hbm_dtype_of(counts) >= 0) {
-            datatype = counts;
-            counts = NULL;
+        s->array = item(spec, 0);
+        s->datatype = given == 2 ? NULL : item(spec, given - 1);
+        s->displacements = given == 4 ? item(spec, 2) : NULL;
+        s->counts = item(spec, 1);
+        if (given == 2 && hbm_dtype_of(s->counts) >= 0) {
+            s->datatype = s->counts;
+            s->counts = NULL;
         }
     }
-    if (counts && !displacements && PyTuple_CheckExact(counts)) {
-        if (PyTuple_Size(counts) != 2)
+    if (s->counts && !s->displacements && PyTuple_CheckExact(s->counts)) {
+        if (PyTuple_Size(s->counts) != 2)
             return 0;
-        displacements = PyTuple_GetItem(counts, 1);
-        counts = PyTuple_GetItem(counts, 0);
+        s->displacements = PyTuple_GetItem(s->counts, 1);
+        s->counts = PyTuple_GetItem(s->counts, 0);
     }
-    s->dtype = hbm_read_array((uintptr_t)array, writable, &s->address, &s->entries);
+    Py_INCREF(s->array);
+    Py_XINCREF(s->counts);
+    Py_XINCREF(s->displacements);
+    Py_XINCREF(s->datatype);
+    return 1;
+}
+
+/* Reads a side of a call. Parts where `parts` is not NULL. */
+static int read_side(PyObject *spec, int writable, int ranks, hbm_part *parts, side *s)
+{
+    spelling named;
+    hbm_view view;
+    if (!spelled(spec, &named))
+        return 0;
+    s->dtype = hbm_read_array((uintptr_t)named.array, writable, &s->address, &s->entries);
     if (s->dtype >= 0) {
-        Py_INCREF(array);
-        s->array = array;
-    } else if (!hbm_is_list(array) && (s->array = hbm_open_array(array, &view))) {
+        Py_INCREF(named.array);
+        s->array = named.array;
+    } else if (!hbm_is_list(named.array) && (s->array = hbm_open_array(named.array, &view))) {
         s->dtype = hbm_read_array((uintptr_t)&view, writable, &s->address, &s->entries);
     }
-    if (s->dtype < 0 || (datatype && hbm_dtype_of(datatype) != s->dtype) || (counts && !parts))
-        return 0;
-    return !parts || set_parts(s, ranks, counts, displacements, parts);
+    int complete = s->dtype >= 0
+                   && (!named.datatype || hbm_dtype_of(named.datatype) == s->dtype)
+                   && (!named.counts || parts)
+                   && (!parts || set_parts(s, ranks, named.counts, named.displacements, parts));
+    Py_DECREF(named.array);
+    Py_XDECREF(named.counts);
+    Py_XDECREF(named.displacements);
+    Py_XDECREF(named.datatype);
+    return complete;
 }
 
 /* Sets a call from both sides. A side without an array is MPI.IN_PLACE, and this rank's block is then

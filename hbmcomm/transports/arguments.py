@@ -47,7 +47,8 @@ def barrier(_comm: MPI.Comm) -> Operands:
 
 
 def bcast(comm: MPI.Comm, buf: Any, root: int = 0) -> Operands:
-    at_root = _root(comm, root) == comm.rank
+    root = _root(comm, root)
+    at_root = root == comm.rank
     both = _read(buf, writable=not at_root, given=at_root)
     return Operands(both, both._replace(messages=()) if at_root else both, root)
 
@@ -57,7 +58,8 @@ def moving(name: str) -> Callable[..., Operands]:
     shape = SHAPES[name]
 
     def read_call(comm: MPI.Comm, sendbuf: Any, recvbuf: Any, root: int = 0) -> Operands:
-        at_root = _root(comm, root) == comm.rank
+        root = _root(comm, root)
+        at_root = root == comm.rank
         if shape.to_root and not at_root:
             return Operands(_read(sendbuf), None, root)
         if shape.from_root and not at_root:
@@ -100,7 +102,8 @@ def _in_place(shape: Any, comm: MPI.Comm, recvbuf: Any, received: Operand) -> Op
 def reduce(
     comm: MPI.Comm, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM, root: int = 0
 ) -> Operands:
-    if _root(comm, root) == comm.rank:
+    root = _root(comm, root)
+    if root == comm.rank:
         return allreduce(comm, sendbuf, recvbuf, op)._replace(root=root)
     return Operands(_folded(sendbuf, op), None, root, _number(op), op)
 
@@ -132,7 +135,7 @@ def reduce_scatter(
     own = sum(counts) if in_place(sendbuf) else counts[comm.rank]
     if len(counts) != comm.size or min(counts) < 0:
         raise Unreadable
-    if (given.entries, taken.entries) != (sum(counts), own) or given.dtype != taken.dtype:
+    if (given.entries, taken.entries) != (sum(counts), own) or not _of_one_type(given, taken):
         raise Unreadable
     size = given.entry_bytes
     parts = tuple((sum(counts[:r]) * size, count * size) for r, count in enumerate(counts))
@@ -209,9 +212,14 @@ def _alike(operands: Operands) -> Operands:
     """
     sent, received = operands.sent, operands.received
     assert sent and received
-    if (sent.entries, sent.dtype) != (received.entries, received.dtype):
+    if sent.entries != received.entries or not _of_one_type(sent, received):
         raise Unreadable
     return operands
+
+
+def _of_one_type(sent: Operand, received: Operand) -> bool:
+    """Whether both sides of a reduction have the same type, also where only MPI knows it."""
+    return (sent.dtype, sent.datatype) == (received.dtype, received.datatype)
 
 
 def _equally_long(operands: Operands, rank: int) -> Operands:
@@ -242,10 +250,12 @@ def _is_half(spec: Any) -> bool:
     return spec.dtype.name in _HALVES and spec.dtype.isnative
 
 
-def _root(comm: MPI.Comm, root: int) -> int:
-    if not 0 <= root < comm.size:
+def _root(comm: MPI.Comm, root: Any) -> int:
+    """A rank of the communicator, from all that mpi4py takes for one: 0.0 as well."""
+    number: int = root.__int__() if hasattr(root, "__int__") else operator.index(root)
+    if not 0 <= number < comm.size:
         raise Unreadable
-    return root
+    return number
 
 
 _NUMBERS = {getattr(MPI, name).handle: number for number, name in enumerate(REDUCTIONS)}

@@ -164,19 +164,20 @@ def _integers(values: Any, blocks: int) -> list[int]:
     """One integer for each block, also from one for all."""
     if _is_integer(values):
         return [operator.index(values)] * blocks
-    integers = [operator.index(value) for value in values]
-    if len(integers) != blocks:
+    if len(values) != blocks:  # mpi4py refuses a generator, too
         raise ValueError
-    return integers
+    return [operator.index(value) for value in values]
 
 
 def _is_integer(value: object) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, np.ndarray)
+    return hasattr(value, "__index__") and not (isinstance(value, np.ndarray) and value.ndim)
 
 
 def _read(
     buffer: Any, count: Any, displacement: Any, datatype: Any, blocks: int, writable: bool
 ) -> Message:
+    if buffer is MPI.IN_PLACE:  # which exports no bytes
+        raise ValueError
     if buffer is None or buffer is MPI.BOTTOM:
         owner, address, length, code = None, 0, 0, None
     else:
@@ -204,6 +205,9 @@ def _view(buffer: Any) -> Exported:
         view = memoryview(buffer)
     except TypeError:
         return exported(buffer)
+    except ValueError:  # NumPy's dates have no format, and need none beside a datatype
+        memory = MPI.buffer(buffer)
+        return Exported(memory, memory.address, memory.nbytes, memory.readonly, "")
     if not view.contiguous:
         raise BufferError
     return Exported(view, MPI.Get_address(view), view.nbytes, view.readonly, view.format)

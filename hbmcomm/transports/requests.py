@@ -16,6 +16,7 @@ from hbmcomm.transports.native import lib
 _wait, _test = lib.hbm_wait_once, lib.hbm_test_once
 _take_back = lib.hbm_take_back_request
 _PENDING = lib.HBM_PENDING
+NOTHING = ()
 
 
 class Owner(Protocol):
@@ -54,7 +55,7 @@ class Request(CollectiveRequest):
     _operation: int = 0
     """The core's number of the operation; 0: it is complete, but MPI may not have freed it."""
     _kept: tuple[Any, ...]
-    """The communicator, which is an `Owner`, and the objects that keep the buffers alive."""
+    """While it is in flight: the communicator, an `Owner`, and what keeps the buffers alive."""
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         """Block until the operation is complete.
@@ -71,6 +72,7 @@ class Request(CollectiveRequest):
             # a signal handler may raise right after the core returns; the next Wait repeats this
             self._operation = 0
             in_flight.pop(operation, None)
+            self._kept = NOTHING
         elif status is None:
             _take_back(id(self))
         return True if status is None else super().Wait(status)
@@ -86,6 +88,7 @@ class Request(CollectiveRequest):
                 self._fail(code)
             self._operation = 0
             in_flight.pop(operation, None)
+            self._kept = NOTHING
         elif status is None:
             _take_back(id(self))
         return True if status is None else super().Test(status)

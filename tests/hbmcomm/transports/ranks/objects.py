@@ -77,6 +77,13 @@ def every_call_gives_what_mpi4pys_gives(transport: str) -> None:
 
 
 @promise(*TRANSPORTS)
+def none_is_as_many_objects_as_there_are_ranks(transport: str) -> None:
+    with opened(transport) as comm:
+        assert comm.scatter(None) is None
+        assert comm.alltoall(None) == plain(comm).alltoall(None) == [None] * RANKS
+
+
+@promise(*TRANSPORTS)
 def a_rank_alone_gets_its_own_objects(transport: str) -> None:
     with Communicator(MPI.COMM_SELF, "regular", transport) as comm:
         for thing in of_rank(RANK):
@@ -192,7 +199,7 @@ def another_number_of_objects_than_ranks_is_an_error_and_holds_nobody_up(transpo
                 with refused(PeerError, "rank 0 has no object for scatter"):
                     comm.scatter(None, 0)
         with refused((TypeError, PeerError)):
-            comm.alltoall(None if RANK == 0 else [1] * RANKS)
+            comm.alltoall(7 if RANK == 0 else [1] * RANKS)
 
 
 @promise(*TRANSPORTS)

@@ -13,6 +13,7 @@ from mpi4py import MPI
 from hbmcomm import Communicator
 from tests.hbmcomm.ranks.ending import moving_on
 from tests.hbmcomm.ranks.promising import keep, promise
+from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
 PAIRS = {"f": MPI.FLOAT_INT, "d": MPI.DOUBLE_INT, "h": MPI.SHORT_INT, "i": MPI.TWOINT}
@@ -68,6 +69,22 @@ def operations_of_the_program_are_mpi4pys() -> None:
             for name, theirs, result in reduced(ours, x, count, user):
                 assert result.tobytes() == theirs.tobytes(), (ours, name, code, count)
     user.Free()
+
+
+@promise
+def a_function_gets_no_values_of_two_types() -> None:
+    """mpi4py refuses them; the core once reduced the bytes of one type as the other's."""
+    op = MPI.Op.Create(lambda a, b, datatype: None, commute=True)
+    x, y = np.ones(WORLD.size), np.zeros(WORLD.size, "i4")
+    for ours in communicators():
+        for name in ("Allreduce", "Scan", "Exscan", "Iallreduce", "Allreduce_init"):
+            with refused(ValueError):
+                getattr(ours, name)(x, y, op)
+        with refused(ValueError):
+            ours.Reduce_scatter_block(x, y[:1], op)
+        with refused(ValueError):
+            ours.Reduce_scatter(x, y[:1], [1] * WORLD.size, op)
+    op.Free()
 
 
 @promise
