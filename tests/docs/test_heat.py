@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "docs/examples/heat.py"
 PAGE = ROOT / "docs/library.md"
 SHORT = ("--steps", "3", "--slices", "2")
+LATER = ("--steps", "20", "--slices", "7")
+"""The median slice is not the first, in which memory is touched for the first time."""
 ALWAYS_FAULTS = {"MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_MMAP_THRESHOLD_": "131072"}
 """Both defaults of glibc, which no longer adapts them once they are set."""
 
@@ -43,7 +45,7 @@ def test_all_forms_compute_the_plate_of_one_rank(mpirun: Start, heat: ModuleType
 @pytest.mark.ranks
 def test_numpy_memory_and_out_take_the_page_faults_away(mpirun: Start) -> None:
     forms = ("mpi4py", "plan", "numpy_memory", "mpi4py_out")
-    words = ("--steps", "20", "--slices", "2", "--forms", ",".join(forms))
+    words = (*LATER, "--forms", ",".join(forms))
     faults = {
         form: count
         for form, (count, _) in reports(
@@ -58,7 +60,7 @@ def test_numpy_memory_and_out_take_the_page_faults_away(mpirun: Start) -> None:
 def test_the_unchanged_program_loses_its_page_faults_by_an_option_of_the_command(
     mpirun: Start,
 ) -> None:
-    words = (str(PROGRAM), "--steps", "20", "--slices", "2")
+    words = (str(PROGRAM), *LATER)
     (plain,) = reports(mpirun("hbmcomm", 2, *words, env=ALWAYS_FAULTS).output).values()
     arena = mpirun("hbmcomm", 2, "--numpy-memory", *words, env=ALWAYS_FAULTS).output
     ((faults, plate),) = reports(arena).values()
@@ -71,7 +73,7 @@ def test_the_settings_of_the_page_take_the_page_faults_away(mpirun: Start) -> No
     page = PAGE.read_text(encoding="utf-8")
     settings = dict(re.findall(r"^export (MALLOC_\w+)=(\d+)$", page, re.MULTILINE))
     assert len(settings) == 2
-    ran = mpirun(PROGRAM, 2, "--steps", "20", "--slices", "2", env=settings).output
+    ran = mpirun(PROGRAM, 2, *LATER, env=settings).output
     ((faults, _),) = reports(ran).values()
     assert faults < 5
 
