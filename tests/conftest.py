@@ -192,8 +192,8 @@ def _parameters(item: pytest.Item) -> list[object]:
 class InTwoGroups(LoadScopeScheduling):
     """Guests of emulated machines; and all else that does not run beside others.
 
-    Sanitized builds of the core and clusters, whose hosts have a /dev/shm of their own, are with
-    the guests: so both groups take as long.
+    Sanitized builds of the core are with the guests, and so are clusters: their hosts have a
+    /dev/shm of their own. Both groups take as long.
     """
 
     def _split_scope(self, nodeid: str) -> str:

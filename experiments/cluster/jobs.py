@@ -179,7 +179,7 @@ def follow(
     Raises:
         ExperimentsError: Slurm does not answer any more; the job goes on without this process.
     """
-    tail, said = _Tail(log, show), ""
+    tail, last_text = _Tail(log, show), ""
     since = answered = time.monotonic()
     asked = since - ASK
     try:
@@ -204,8 +204,8 @@ def follow(
             if job_state.never or job_state.is_over:
                 tail.look()
                 return job_state
-            if (text := waiting(job_state)) != said:
-                said, since = text, now
+            if (text := waiting(job_state)) != last_text:
+                last_text, since = text, now
                 say(f"job {job}: {text}")
     except KeyboardInterrupt:
         cancel(job)

@@ -198,8 +198,8 @@ class Hosts:
             input="\n".join(lines),
         )
         if done.returncode:
-            said = " / ".join(done.stderr.splitlines()[-2:])  # the line and its error
-            raise HostsRefused(f"the network of {name} does not do as asked: {said}")
+            error = " / ".join(done.stderr.splitlines()[-2:])  # the line and its error
+            raise HostsRefused(f"the network of {name} does not do as asked: {error}")
         return done.stdout
 
 

@@ -63,8 +63,8 @@ static int dtype_of_format(const char *format, uint64_t bytes)
            : strchr("BHILQ", *format) ? integer(0, bytes) : -1;
 }
 
-/* Whether the core can work on values there. No bytes are left to Python: MPI.IN_PLACE and
-   MPI.BOTTOM export them. */
+/* Whether the core can work on values there. Python reads empty buffers:
+   MPI.IN_PLACE and MPI.BOTTOM export one. */
 static int set_view(hbm_view *view, uintptr_t address, uint64_t bytes, int dtype, uint64_t size,
                     int writable)
 {

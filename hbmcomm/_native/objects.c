@@ -205,7 +205,7 @@ static void pickle_all(exchange *e, PyObject *object)
         pickle_one(e, &e->messages[0], object);
         return;
     }
-    if (object == Py_None) { /* mpi4py takes it for as many */
+    if (object == Py_None) { /* as in mpi4py: None for each rank */
         for (int i = 0; i < e->sent; i++)
             pickle_one(e, &e->messages[i], object);
         return;

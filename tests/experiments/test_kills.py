@@ -82,7 +82,7 @@ class Campaign:
 
     def left(self) -> list[str]:
         """Everything of it that is still there."""
-        remains = [f"process {who}" for who in tracking.marked(self.mark)]
+        remains = [f"process {process}" for process in tracking.marked(self.mark)]
         remains += [f"process {pid}" for pid in running(str(self.out))]
         mapped = tracking.mapped()
         remains += [str(path) for path in self.files() - mapped if not OTHERS.search(path.name)]

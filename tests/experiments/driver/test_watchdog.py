@@ -74,7 +74,7 @@ def guard_of(folder: Path) -> int:
 
 @pytest.fixture
 def shm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in place of /dev/shm. There, the end of any launch takes what nobody maps."""
+    """A folder in place of /dev/shm. There, the end of any launch removes unmapped files."""
     path = tmp_path / "shm"
     path.mkdir()
     monkeypatch.setenv(tracking.NAMED_SHM, str(path))

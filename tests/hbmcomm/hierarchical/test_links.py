@@ -24,14 +24,14 @@ NODES = {0: 0, 1: 0}
 
 def created() -> list[watch.Watch | None]:
     """What each of two ranks on two hosts gets."""
-    told: list[Any] = [None, None]
+    values: list[Any] = [None, None]
     meeting = threading.Barrier(2)
 
     def rank(number: int) -> watch.Watch | None:
         def allgather(value: Any) -> list[Any]:
-            told[number] = value
+            values[number] = value
             meeting.wait()
-            gathered = list(told)
+            gathered = list(values)
             meeting.wait()
             return gathered
 

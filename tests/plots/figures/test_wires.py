@@ -45,15 +45,15 @@ def test_a_panel_for_each_placement_shows_each_transport_over_the_bound(campaign
 
 
 def test_a_sentence_for_each_transport_says_how_near_it_comes(campaign: Campaign) -> None:
-    said = {answer.question: answer for answer in answers(campaign) if answer.figure == NAME}
-    ours = said["How near does hierarchical come to what the links allow?"].sentence
+    by_question = {answer.question: answer for answer in answers(campaign) if answer.figure == NAME}
+    ours = by_question["How near does hierarchical come to what the links allow?"].sentence
     assert ours == (
         "hierarchical takes 1.10 to 1.20 times as long as its bytes on the busiest link from 1 MiB "
         "on; least in Allreduce, 1 MiB, Open MPI, 8 ranks, packed, most in Allreduce, 1 MiB, Open "
         "MPI, 8 ranks, spread. The links carry 1.00 to 1.00 times the least bytes."
     )
-    assert len(said) == 2
-    best = said["How near does hierarchical come to what the links allow?"].points
+    assert len(by_question) == 2
+    best = by_question["How near does hierarchical come to what the links allow?"].points
     start = "Allreduce, 64 KiB, 8 ranks, packed: mpi of Open MPI is the fastest, and takes 1.02 ("
     assert best[0].startswith(start)
     assert best[0].endswith(") times as long as hierarchical with that MPI.")
