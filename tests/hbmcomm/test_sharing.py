@@ -1,23 +1,18 @@
-"""Arrays of other ranks in place, flags, and a watch: on real ranks, and when one of them dies."""
+"""Arrays of other ranks in place, flags and a watch on two hosts, and when a rank dies.
+
+For ranks of one host see test_promises.py.
+"""
 
 from pathlib import Path
 
 import pytest
 
-from experiments.model.environment import MPIS
 from tests.starting import Start, Survivors
 
 PROGRAMS = Path(__file__).parent / "ranks"
 ON_HOSTS = Path(__file__).parent / "hierarchical/ranks/on_hosts.py"
 
 pytestmark = pytest.mark.ranks
-
-
-@pytest.mark.parametrize("mpi", MPIS)
-def test_ranks_read_and_write_each_others_arrays_and_wait_for_flags(
-    mpirun: Start, mpi: str
-) -> None:
-    assert mpirun(PROGRAMS / "sharing.py", 3, mpi=mpi).output.count("shared") == 3
 
 
 def test_on_two_hosts_ranks_share_with_those_of_their_own(mpirun: Start) -> None:

@@ -3,8 +3,13 @@
 A program decorates them with `promise`, or with `promise(TRANSPORT...)` where they take one, and
 ends with `keep()`. Its command line names those to be tried, in this order; without names, all.
 Every rank prints "kept NAME" for each, and "kept all" at the end.
+
+This module itself is a rank program: it runs the programs that its command line names, one after
+the other. What one of them leaves must not change the next.
 """
 
+import gc
+import runpy
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -39,6 +44,7 @@ def keep() -> None:
             MPI.COMM_WORLD.Barrier()
         say(f"kept {name}")
     say("kept all")
+    _promises.clear()  # the next program may have a promise of the same name
 
 
 def until(test: Callable[[], bool]) -> None:
@@ -56,3 +62,10 @@ def lines_of_python(act: Callable[[], object]) -> int:
     finally:
         sys.setprofile(None)
     return entered.count("call") - 1
+
+
+if __name__ == "__main__":
+    for program in sys.argv[1:]:
+        sys.argv = [program]
+        runpy.run_path(program, run_name="__main__")
+        gc.collect()

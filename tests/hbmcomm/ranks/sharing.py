@@ -7,6 +7,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hbmcomm
+from tests.hbmcomm.ranks.promising import keep, promise
 from tests.hbmcomm.ranks.refusal import refused
 
 ROUNDS, COUNT = 300, 1000
@@ -14,14 +15,11 @@ FAR = 16  # words from one rank's flag to another's
 WORLD = MPI.COMM_WORLD
 RANK, SIZE = WORLD.rank, WORLD.size
 
-
-def address(array: np.ndarray) -> int:
-    pointer: int = array.__array_interface__["data"][0]
-    return pointer
+comm = hbmcomm.Communicator(kind="regular", transport="direct")
 
 
-def arrays(comm: hbmcomm.Communicator) -> None:
-    """A view has the owner's memory: what either writes, both see."""
+@promise
+def a_view_has_the_owners_memory_and_what_either_writes_both_see() -> None:
     for shape, dtype in (((3, 5), "f8"), ((), "i4"), ((0, 7), "c16"), (4, [("a", "i2")])):
         own = comm.zeros(shape, dtype)
         own[...] = RANK + 1
@@ -29,7 +27,7 @@ def arrays(comm: hbmcomm.Communicator) -> None:
         for rank, view in enumerate(views):
             assert (view.shape, view.dtype) == (own.shape, own.dtype)
             assert (view == np.array(rank + 1, dtype)).all()
-        assert not own.size or address(views[RANK]) == address(own)
+        assert not own.size or views[RANK].ctypes.data == own.ctypes.data
         comm.Barrier()
         views[(RANK + 1) % SIZE][...] = 50 + RANK
         comm.Barrier()
@@ -40,8 +38,8 @@ def arrays(comm: hbmcomm.Communicator) -> None:
     assert comm.arena_ranks == tuple(range(SIZE))
 
 
-def rounds(comm: hbmcomm.Communicator) -> None:
-    """Data go around with a number; nobody overwrites what the next rank has not read."""
+@promise
+def data_go_around_with_a_number_and_are_overwritten_once_the_next_rank_has_read_them() -> None:
     data, counters = comm.zeros(COUNT, "i8"), comm.zeros(SIZE * FAR, "u8")
     names = comm.allgather((comm.share(data), comm.share(counters)))
     before, after = (RANK - 1) % SIZE, (RANK + 1) % SIZE
@@ -70,7 +68,8 @@ def rounds(comm: hbmcomm.Communicator) -> None:
     comm.Barrier()
 
 
-def a_call_in_flight_advances_while_its_rank_waits(comm: hbmcomm.Communicator) -> None:
+@promise
+def a_call_in_flight_advances_while_its_rank_waits() -> None:
     counters = comm.zeros(1, "u8")
     names = comm.allgather(comm.share(counters))
     total = np.zeros(50_000)
@@ -85,7 +84,8 @@ def a_call_in_flight_advances_while_its_rank_waits(comm: hbmcomm.Communicator) -
     assert (total == SIZE).all()
 
 
-def refusals(comm: hbmcomm.Communicator) -> None:
+@promise
+def what_names_no_shared_memory_of_its_rank_is_refused() -> None:
     own = comm.zeros(8, "u8")
     name = comm.share(own)
     with refused(ValueError, "not in this rank's arena; make it with"):
@@ -125,7 +125,8 @@ def refusals(comm: hbmcomm.Communicator) -> None:
             plain.attach(name)
 
 
-def a_closed_communicator(comm: hbmcomm.Communicator) -> None:
+@promise
+def a_freed_communicator_shares_nothing() -> None:
     own = comm.zeros(1, "u8")
     flags, name = comm.flags(own), comm.share(own)
     comm.Free()
@@ -142,35 +143,30 @@ def a_closed_communicator(comm: hbmcomm.Communicator) -> None:
             raise AssertionError("a freed communicator was accepted")
 
 
+@promise
 def shared_memory_stays_until_all_have_left() -> None:
     comm = hbmcomm.Communicator(kind="regular", transport="direct")
-    keep = comm.Dup()
+    heir = comm.Dup()
     own = comm.ones(1 << 20, "u1")
-    place = address(own)
+    place = own.ctypes.data
     view = comm.attach(comm.allgather(comm.share(own))[(RANK + 1) % SIZE])
     del own
     gc.collect()
-    others = [keep.zeros(1 << 20, "u1") for _ in range(8)]
-    assert all(abs(address(array) - place) >= 1 << 20 for array in others)
+    others = [heir.zeros(1 << 20, "u1") for _ in range(8)]
+    assert all(abs(array.ctypes.data - place) >= 1 << 20 for array in others)
     comm.Barrier()
     view[:] = 9
     comm.Barrier()
     assert not any(array.any() for array in others)
     del view, others
     comm.Free()
-    keep.Barrier()
+    heir.Barrier()
     kept = list[np.ndarray]()
-    while not kept or address(kept[-1]) != place:
-        kept.append(keep.zeros(1 << 20, "u1"))
+    while not kept or kept[-1].ctypes.data != place:
+        kept.append(heir.zeros(1 << 20, "u1"))
         assert len(kept) < 100, "the memory is never used again"
-    keep.Free()
+    heir.Free()
 
 
-common = hbmcomm.Communicator(kind="regular", transport="direct")
-arrays(common)
-rounds(common)
-a_call_in_flight_advances_while_its_rank_waits(common)
-refusals(common)
-a_closed_communicator(common)
-shared_memory_stays_until_all_have_left()
-print(f"rank {RANK}: shared", flush=True)
+if __name__ == "__main__":
+    keep()

@@ -8,6 +8,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from mpi4py import MPI
@@ -93,8 +94,9 @@ def both_are_named(what: str, odd: Call, usual: Call, index: int) -> None:
     Some ranks are ahead, since a broadcast's root waits for nobody.
     """
     moving_on()
-    os.environ["HBMCOMM_CHECK_CALLS"] = str(int("allreduce" in (odd[0], usual[0])))
-    comm, x = Communicator(WORLD, "regular", "direct"), np.zeros(SMALL)
+    checks = {"HBMCOMM_CHECK_CALLS": str(int("allreduce" in (odd[0], usual[0])))}
+    with mock.patch.dict(os.environ, checks):
+        comm, x = Communicator(WORLD, "regular", "direct"), np.zeros(SMALL)
     for number in range(index % 11):
         comm.Bcast(x, number % 2)
     text = refusal(comm, odd if index % RANKS == RANK else usual, calls(0)["Barrier"])

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from mpi4py import MPI
@@ -25,8 +26,8 @@ MANY = 1000  # far more than the core has slots for posts, or calls on record
 
 
 def opened(transport: str, check_calls: bool = False) -> Communicator:
-    os.environ["HBMCOMM_CHECK_CALLS"] = str(int(check_calls))
-    return Communicator(WORLD, "regular", transport)
+    with mock.patch.dict(os.environ, {"HBMCOMM_CHECK_CALLS": str(int(check_calls))}):
+        return Communicator(WORLD, "regular", transport)
 
 
 def late(act: Callable[[], Any], early: int = 0) -> Any:
