@@ -65,17 +65,15 @@ def test_ranks_with_one_folder_in_common_share_memory_by_it_alone(apart: Apart) 
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize("mode", ["unnamed", "one"])
-def test_without_the_variable_on_all_ranks_they_learn_of_it(apart: Apart, mode: str) -> None:
-    seen = apart("share", mode)
+@pytest.mark.parametrize(("mode", "act"), [("unnamed", "fall back"), ("one", "share")])
+def test_without_the_variable_on_all_ranks_they_learn_of_it_and_auto_takes_mpi(
+    apart: Apart, mode: str, act: str
+) -> None:
+    seen = apart(act, mode)
     assert seen.count("refused: the ranks cannot share memory") == 2
     assert seen.count("mount one folder for both ranks, and name it by HBMCOMM_SHM") == 2
     assert ("memfd: rank 0: [Errno 95] HBMCOMM_SHM is set" in seen) == (mode == "one")
-
-
-@pytest.mark.ranks
-def test_auto_takes_mpi_where_the_folder_is_not_named(apart: Apart) -> None:
-    assert apart("fall back", "unnamed").count(": mpi, {0: 4194304}") == 2
+    assert seen.count(": mpi, {0: 4194304}") == 2 * (act == "fall back")
 
 
 @pytest.mark.ranks

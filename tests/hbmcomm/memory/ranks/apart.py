@@ -36,15 +36,16 @@ def main(act: str, here: str) -> None:
     assert not list(Path("/dev/shm").glob("hbmcomm.*"))
     others = world.allgather(Path("/proc/self/ns/pid").stat().st_ino)
     assert len(set(others)) == world.size, "each rank has PIDs of its own"
-    transport = "auto" if act == "fall back" else "direct"
     if act == "die early" and world.rank == 1:
         Handshake._map = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     try:
-        comm = hbmcomm.Communicator(world, "regular", transport)
+        comm = hbmcomm.Communicator(world, "regular", "direct")
     except hbmcomm.ArenaUnavailable as error:
         world.Barrier()
         print(f"rank {world.rank}: refused: {error}")
-        return
+        if act != "fall back":
+            return
+        comm = hbmcomm.Communicator(world, "regular", "auto")
     assert not list(folder.iterdir()), "the files have no names once they are mapped"
     if act == "die":
         die(comm)

@@ -14,11 +14,6 @@ from hbmcomm.training.fusion import BufferCache, Memory, memory_of
 SMALL, LARGE = 2048, 1 << 20  # of float32
 
 
-def address(array: Any) -> int:
-    pointer: int = array.__array_interface__["data"][0]
-    return pointer
-
-
 @pytest.fixture(params=["numpy", "private", "arena"])
 def make(request: pytest.FixtureRequest) -> Any:
     if request.param == "numpy":
@@ -38,10 +33,10 @@ def test_a_freed_and_reallocated_address_misses(make: Callable[[int], Any], elem
     for _ in range(50):
         array = make(elements)
         answer = cache.lookup(array)
-        assert answer > last.get(address(array), -1)
+        assert answer > last.get(array.ctypes.data, -1)
         assert cache.lookup(array) == cache.lookup(array[:]) == answer
         assert len(cache) == 1
-        last[address(array)] = answer
+        last[array.ctypes.data] = answer
         del array
         assert len(cache) == 0
     assert (cache.misses, cache.hits) == (50, 100)

@@ -61,15 +61,6 @@ def test_a_mean_needs_numbers_that_can_be_divided() -> None:
         fused.submit("n", np.ones(3, "int32"))
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_nothing_is_submitted_after_the_end(overlap: bool) -> None:
-    with FusedAllreduce(MPI.COMM_SELF, overlap=overlap) as fused:
-        fused.submit("w", np.ones(3))
-    fused.close()
-    with pytest.raises(HbmcommError, match="was closed"):
-        fused.submit("w", np.ones(3))
-
-
 def test_an_error_of_the_program_leaves_without_the_other_ranks() -> None:
     with pytest.raises(ZeroDivisionError), FusedAllreduce(MPI.COMM_SELF) as fused:
         fused.submit("w", np.ones(3))

@@ -11,12 +11,8 @@ RANKS = Path(__file__).parent / "ranks"
 pytestmark = pytest.mark.ranks
 
 
-def test_every_design_has_the_bits_of_the_serial_optimiser(mpirun: Start) -> None:
+def test_every_design_and_order_of_jobs_has_the_serial_optimisers_bits(mpirun: Start) -> None:
     assert mpirun(RANKS / "steps.py", 4).output.count("all steps are right") == 1
-
-
-def test_owners_may_take_the_steps_of_their_jobs_in_different_orders(mpirun: Start) -> None:
-    assert "all steps are complete" in mpirun(RANKS / "late_owners.py", 4).output
 
 
 def test_memory_of_a_dropped_job_stays_while_slower_ranks_may_copy_from_it(mpirun: Start) -> None:

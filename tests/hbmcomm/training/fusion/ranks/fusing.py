@@ -123,6 +123,7 @@ def check_absentees(comm: Communicator, overlap: bool) -> None:
             fused.close()
     else:
         fused.close()
+        fused.close()  # once more does nothing
     with refused(HbmcommError, "was closed"):
         fused.submit("ours", np.ones(3))
 

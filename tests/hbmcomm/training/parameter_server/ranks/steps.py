@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from mpi4py import MPI
@@ -30,6 +31,7 @@ from tests.hbmcomm.ranks.refusal import refused
 WORLD = MPI.COMM_WORLD
 SHAPES = [(3,), (130, 77), (), (1,), (40_000,), (0, 5), (2, 3, 4)]
 STEPS = 3
+MANY_PIECES = 2**21  # floats: more pieces for each owner than are under way at once
 OPTIMIZERS: list[Callable[[], Optimizer]] = [
     lambda: SGD(0.1),
     lambda: Momentum(0.05, 0.9),
@@ -128,10 +130,10 @@ def by_messages() -> None:
     placements: list[dict[str, Any]] = [{}, {"owners": [2]}, {"owners": [0, 3]}]
     with Communicator(WORLD, transport="mpi") as comm:
         for nbytes in (messages.LEAST_BYTES, 1024):
-            messages.LEAST_BYTES = nbytes
             for make, placement in zip(OPTIMIZERS, placements * 2, strict=False):
                 about = f"mpi {nbytes} {placement} {make()}"
-                run(comm, about, make(), chunk_bytes=1024, **placement)
+                with mock.patch.object(messages, "LEAST_BYTES", nbytes):
+                    run(comm, about, make(), chunk_bytes=1024, **placement)
 
 
 def several_jobs() -> None:
@@ -151,6 +153,24 @@ def several_jobs() -> None:
             server.step()
             if (server.weights[0] != -(step + 1) * server.gradients[0][0]).any():
                 sys.exit(f"job {name}, step {step}: found {server.weights[0][0]}")
+        server.close()
+    world.Free()
+
+
+def owners_may_take_the_steps_of_their_jobs_in_different_orders() -> None:
+    """Two owners of two jobs each wait in another job first; workers send to both."""
+    world, servers = Communicator(WORLD, transport="mpi"), {}
+    for name, ranks in (("a", [0, 1, 2]), ("b", [0, 1, 3])):
+        if WORLD.rank in ranks:
+            comm = world.Create_group(WORLD.group.Incl(ranks))
+            servers[name] = ParameterServer(comm, [MANY_PIECES], SGD(1.0), owners=[0, 1])
+    for name in ("ba", "ab", "a", "b")[WORLD.rank]:
+        for gradient in servers[name].gradients:
+            gradient[...] = 1.0
+        servers[name].step()
+    for name, server in servers.items():
+        if any((weights != -1.0).any() for weights in server.weights):
+            sys.exit(f"job {name} of two owners: other weights than -1")
         server.close()
     world.Free()
 
@@ -227,6 +247,7 @@ def open_as_nobody() -> None:
 every_design()
 by_messages()
 several_jobs()
+owners_may_take_the_steps_of_their_jobs_in_different_orders()
 refusals()
 strangers()
 for steps in (1, 0):
