@@ -4,11 +4,12 @@ The trees in machines/ are written after published output of such machines, with
 order that their makers give.
 """
 
+import functools
 import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,18 +59,26 @@ def emulated_hbm(nothing_configured: None, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
 
 
+def written(root: Path, name: str) -> Machine:
+    """The files of a recorded machine, in a folder of its name."""
+    described = tomllib.loads((HERE / "machines" / f"{name}.toml").read_text())
+    write_machine(described, root / name)
+    return Machine(root / name / "sys", root / name / "proc")
+
+
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Machine]:
+    """machine(name): a recorded machine, written once; tests only read it."""
+    return functools.cache(functools.partial(written, tmp_path_factory.mktemp("machines")))
+
+
 @pytest.fixture
-def machine(tmp_path: Path) -> Callable[[str], Machine]:
-    def write(name: str) -> Machine:
-        described = tomllib.loads((HERE / "machines" / f"{name}.toml").read_text())
-        root = tmp_path / name
-        write_machine(described, root)
-        return Machine(root / "sys", root / "proc")
-
-    return write
+def own_machine(tmp_path: Path) -> Callable[[str], Machine]:
+    """own_machine(name): a recorded machine for a test that changes its files."""
+    return functools.partial(written, tmp_path)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a program in its own process, with HBM emulated and system calls refused at will."""
 
@@ -96,8 +105,7 @@ def python() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
-@pytest.fixture
-def needs_memkind() -> Iterator[None]:
+@pytest.fixture(scope="session")
+def needs_memkind() -> None:
     if hbmcomm.memkind_version() is None:
         pytest.skip("libmemkind is not installed (apt-get install libmemkind0)")
-    yield

@@ -157,12 +157,6 @@ def test_a_copy_keeps_the_order_in_memory(array, place, data) -> None:
     assert ours.strides == array.copy(order="K").strides or not ours.size
 
 
-def test_an_array_like_a_matrix_in_fortran_order_is_in_fortran_order() -> None:
-    matrix = np.asfortranarray(np.arange(6.0).reshape(2, 3))
-    for ours in (hbmcomm.empty_like(matrix), hbmcomm.ones_like(matrix), hbmcomm.asarray(matrix)):
-        assert ours.flags.f_contiguous and ours.strides == matrix.strides
-
-
 def test_arrays_like_a_list_are_of_numpys_dtype_for_it() -> None:
     assert hbmcomm.ones_like([[1, 2], [3, 4]]).tolist() == [[1, 1], [1, 1]]
     assert hbmcomm.zeros_like(2.5).dtype == np.float64
@@ -191,9 +185,8 @@ def test_a_shape_that_numpy_refuses_is_refused(shape) -> None:
         hbmcomm.empty(shape)
 
 
-@pytest.mark.parametrize("count", [0, np.int64(3)])
-def test_an_integer_is_a_shape(count) -> None:
-    assert hbmcomm.empty(count).shape == (count,)
+def test_an_integer_is_a_shape() -> None:
+    assert [hbmcomm.empty(count).shape for count in (0, np.int64(3))] == [(0,), (3,)]
 
 
 def test_asarray_changes_dtype_and_takes_lists() -> None:

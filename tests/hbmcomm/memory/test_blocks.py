@@ -19,65 +19,50 @@ try:
 except hbmcomm.HbmcommError as error:
     print(type(error).__name__, error)
 """
+NUMPY_MEMORY = """
+try:
+    hbmcomm.numpy_memory("hbw").__enter__()
+except hbmcomm.KindUnavailable as error:
+    print(error)
+"""
 WITHOUT_MEMKIND = """
 from hbmcomm.memory import memkind
 memkind.SONAME = "libmemkind.so.none"
 """
-
-
-def test_memkind_serves_the_kinds_that_it_knows(python, needs_memkind) -> None:
-    result = python(
-        "".join(
-            TELL.format(kind=kind, nodes=None)
-            for kind in ("regular", "hbw", "hbw_all", "hbw_preferred", "hbw_interleave")
-        )
-    )
-    assert result.stdout == 5 * "memkind {0: 400000}\n", result.stderr
-
-
-def test_without_memkind_or_for_chosen_nodes_a_bound_mapping_serves(python) -> None:
-    result = python(
-        TELL.format(kind="hbw", nodes=(0,))
-        + WITHOUT_MEMKIND
-        + "".join(
-            TELL.format(kind=kind, nodes=None)
-            for kind in ("regular", "hbw", "hbw_preferred", "hbw_interleave")
-        )
-    )
-    assert result.stdout == 5 * "mmap {0: 400000}\n", result.stderr
-
-
-def test_memkind_that_looked_for_hbm_too_early_is_not_believed(python, needs_memkind) -> None:
-    result = python(
-        """
+LOOKED_TOO_EARLY = """
 import os
 from hbmcomm.memory import memkind
 try:
     memkind.allocate("hbw", 100, 64)
 except memkind.MemkindError:
-    pass
-os.environ["MEMKIND_HBW_NODES"] = "0"
+    os.environ["MEMKIND_HBW_NODES"] = "0"
 """
-        + TELL.format(kind="hbw", nodes=None),
-        emulate=False,
-    )
-    assert result.stdout == "mmap {0: 400000}\n", result.stderr
+THROUGH_MEMKIND = "numpy_memory('hbw') works through memkind"
 
 
-def test_refused_binding_is_moot_where_there_is_one_node(python) -> None:
-    result = python(TELL.format(kind="hbw", nodes=None), refuse=("mbind", "get_mempolicy"))
-    assert result.stdout == "mmap {0: 400000}\n", result.stderr
+def tell(*kinds: str, nodes: tuple[int, ...] | None = None) -> str:
+    """A program that prints where an array of each kind comes from."""
+    return "".join(TELL.format(kind=kind, nodes=nodes) for kind in kinds)
 
 
-def test_refused_binding_that_matters_names_the_capability_and_the_calls(python) -> None:
-    program = """
-from hbmcomm.memory import blocks
-blocks.usable_nodes = lambda: (0, 1)
-"""
-    result = python(program + TELL.format(kind="hbw", nodes=None), refuse=("mbind",))
-    assert result.stdout.startswith("KindUnavailable hbw: binding memory to node 0 was refused")
-    assert "--cap-add SYS_NICE" in result.stdout
-    assert "mbind, get_mempolicy and move_pages" in result.stdout
+def test_memkind_serves_the_kinds_that_it_knows(python, needs_memkind) -> None:
+    result = python(tell("regular", "hbw", "hbw_all", "hbw_preferred", "hbw_interleave"))
+    assert result.stdout == 5 * "memkind {0: 400000}\n", result.stderr
+
+
+def test_without_memkind_or_for_chosen_nodes_a_bound_mapping_serves(python) -> None:
+    mapped = tell("regular", "hbw", "hbw_preferred", "hbw_interleave")
+    result = python(tell("hbw", nodes=(0,)) + WITHOUT_MEMKIND + mapped + NUMPY_MEMORY)
+    *made, refusal = result.stdout.splitlines()
+    assert made == 5 * ["mmap {0: 400000}"], result.stderr
+    assert THROUGH_MEMKIND in refusal and "apt-get install libmemkind0" in refusal
+
+
+def test_memkind_that_looked_for_hbm_too_early_is_not_believed(python, needs_memkind) -> None:
+    result = python(LOOKED_TOO_EARLY + tell("hbw") + NUMPY_MEMORY, emulate=False)
+    made, refusal = result.stdout.splitlines()
+    assert made == "mmap {0: 400000}", result.stderr
+    assert THROUGH_MEMKIND in refusal, result.stderr
 
 
 WEIGHTED = """
@@ -89,42 +74,57 @@ def with_weights():
     return replace(here, nodes=tuple(replace(node, interleave_weight=1) for node in here.nodes))
 machine.topology = with_weights  # also where this kernel is older than 6.9
 """
+ONE_NODE_OF_TWO = """
+from hbmcomm.memory import blocks
+blocks.usable_nodes = lambda: (0, 1)
+"""
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        ("EINVAL", "weighted interleaving needs Linux 6.9 or newer: take interleave, or hbw"),
-        ("EPERM", "in a container add --cap-add SYS_NICE"),
-    ],
-)
-def test_refused_weights_name_the_kernel_or_the_capability(python, error: str, words: str) -> None:
-    program = WEIGHTED + "from hbmcomm.memory import blocks\nblocks.usable_nodes = lambda: (0, 1)\n"
-    tell = TELL.format(kind="weighted_interleave", nodes=None)
-    result = python(program + tell, refuse=("mbind",), as_error=error)
+def test_refused_binding_is_moot_on_one_node_and_else_names_the_capability_and_the_calls(
+    python,
+) -> None:
+    program = WEIGHTED + tell("hbw") + ONE_NODE_OF_TWO + tell("hbw", "weighted_interleave")
+    result = python(program, refuse=("mbind", "get_mempolicy"))
+    moot, *refusals = result.stdout.splitlines()
+    assert moot == "mmap {0: 400000}", result.stderr
+    for kind, refusal in zip(("hbw", "weighted_interleave"), refusals, strict=True):
+        assert refusal.startswith(f"KindUnavailable {kind}: binding memory to node 0 was refused")
+        assert "in a container add --cap-add SYS_NICE" in refusal
+        assert "mbind, get_mempolicy and move_pages" in refusal
+
+
+def test_weights_that_the_kernel_does_not_know_name_the_kernel(python) -> None:
+    program = WEIGHTED + ONE_NODE_OF_TWO + tell("weighted_interleave")
+    result = python(program, refuse=("mbind",), as_error="EINVAL")
     asked = "KindUnavailable weighted_interleave: binding memory to node 0 was refused"
+    words = "weighted interleaving needs Linux 6.9 or newer: take interleave, or hbw"
     assert result.stdout.startswith(asked) and words in result.stdout, result
 
 
-@pytest.mark.parametrize("pinned", [True, False])
-def test_what_was_had_of_a_block_that_ran_short_goes_back(python, pinned: bool) -> None:
-    program = f"""
+RAN_SHORT = """
 import hbmcomm, re
 from pathlib import Path
-from hbmcomm.memory import blocks
-from hbmcomm.memory import capacity
+from unittest import mock
+from hbmcomm.memory import blocks, capacity
 def resident():
     return int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) >> 10
-blocks.allocate(hbmcomm.resolve("hbw"), 2**20, {pinned})
-before, left = resident(), iter([400 << 20, 400 << 20, 100 << 20])
-capacity.free_bytes = lambda nodes: next(left)
-try:
-    blocks.allocate(hbmcomm.resolve("hbw"), 300 << 20, {pinned})
-except hbmcomm.OutOfMemory as error:
-    print(resident() - before < 8, error)
+for pinned in (True, False):
+    blocks.allocate(hbmcomm.resolve("hbw"), 2**20, pinned)
+    before, left = resident(), iter([400 << 20, 400 << 20, 100 << 20])
+    with mock.patch.object(capacity, "free_bytes", lambda nodes: next(left)):
+        try:
+            blocks.allocate(hbmcomm.resolve("hbw"), 300 << 20, pinned)
+        except hbmcomm.OutOfMemory as error:
+            print(resident() - before < 8, error)
 """
-    result = python(program)
-    assert result.stdout.startswith("True hbw: asked for 300 MiB on node 0 (had "), result
+
+
+def test_what_was_had_of_a_block_that_ran_short_goes_back(python) -> None:
+    result = python(RAN_SHORT)
+    lines = result.stdout.splitlines()
+    assert len(lines) == 2, result
+    for line in lines:
+        assert line.startswith("True hbw: asked for 300 MiB on node 0 (had "), result
 
 
 def test_an_ordinary_block_comes_page_by_page() -> None:

@@ -1,7 +1,6 @@
 """A strict kind says no before the kernel kills; limits of both versions of cgroups are found."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +10,9 @@ import hbmcomm
 from hbmcomm import OutOfMemory
 from hbmcomm.memory import capacity, kernel
 from hbmcomm.memory.capacity import headroom, quotas
+from tests.hbmcomm.memory.machine_files import put
 
 MIB = 2**20
-Groups = Callable[..., Path]
 Files = dict[str, str]
 
 pytestmark = pytest.mark.usefixtures("emulated_hbm")
@@ -86,8 +85,9 @@ def test_steps_cover_a_block_and_get_smaller_where_less_is_free(
     assert lengths[:-1] == sorted(lengths[:-1], reverse=True)
 
 
-@pytest.mark.parametrize("ranks", [2, 5, 16])
-@pytest.mark.parametrize("share", [0.5, 0.9, 1.1, 1.5])
+@pytest.mark.parametrize(
+    ("ranks", "share"), [(2, 0.5), (2, 0.9), (2, 1.1), (5, 0.9), (5, 1.1), (16, 0.9), (16, 1.5)]
+)
 def test_ranks_that_take_the_last_of_a_node_all_at_once_never_take_more(
     monkeypatch: pytest.MonkeyPatch, ranks: int, share: float
 ) -> None:
@@ -128,56 +128,41 @@ def test_a_limit_of_the_cgroup_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         capacity.require(hbmcomm.resolve("hbw"), 4 * MIB)
 
 
-@pytest.fixture
-def proc(tmp_path: Path) -> Groups:
+def proc(folder: Path, limits: dict[str, Files], version: str, group: str, root: str = "/") -> Path:
     """A /proc with a process in `group` of a mount of `version` that shows `root` as its top."""
-
-    def write(version: str, group: str, root: str = "/") -> Path:
-        options = "rw,cpu,cpuacct,memory" if version == "cgroup" else "rw"
-        own = f"0::{group}\n"
-        if version == "cgroup":
-            own = f"9:cpuset:/other\n5:cpu,cpuacct:{group}\n4:memory:{group}\n0::/\n"
-        (tmp_path / "self").mkdir()
-        (tmp_path / "self/cgroup").write_text(own)
-        (tmp_path / "self/mountinfo").write_text(
-            f"31 23 0:28 {root} {tmp_path}/fs rw,nosuid shared:9 - {version} none {options}\n"
-        )
-        return tmp_path
-
-    return write
+    options = "rw,cpu,cpuacct,memory" if version == "cgroup" else "rw"
+    own = f"0::{group}"
+    if version == "cgroup":
+        own = f"9:cpuset:/other\n5:cpu,cpuacct:{group}\n4:memory:{group}\n0::/"
+    put(folder / "self/cgroup", own)
+    mount = f"31 23 0:28 {root} {folder}/fs rw,nosuid shared:9 - {version} none {options}"
+    put(folder / "self/mountinfo", mount)
+    for name, files in limits.items():
+        for file, text in files.items():
+            put(folder / "fs" / name / file, text)
+    return folder
 
 
 def v2(limit: str | int, used: int, cache: int = 0) -> Files:
-    stat = f"anon 1\ninactive_file {cache}\n"
+    stat = f"anon 1\ninactive_file {cache}"
     return {"memory.max": str(limit), "memory.current": str(used), "memory.stat": stat}
 
 
 def v1(limit: int, used: int, cache: int = 0) -> Files:
-    stat = f"cache 1\ntotal_inactive_file {cache}\n"
-    return {
-        "memory.limit_in_bytes": str(limit),
-        "memory.usage_in_bytes": str(used),
-        "memory.stat": stat,
-    }
+    names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat")
+    texts = (str(limit), str(used), f"cache 1\ntotal_inactive_file {cache}")
+    return dict(zip(names, texts, strict=True))
 
 
 def period(quota: str) -> Files:
-    return {"cpu.cfs_quota_us": f"{quota}\n", "cpu.cfs_period_us": "100000\n"}
-
-
-def write(folder: Path, limits: dict[str, Files]) -> None:
-    for group, files in limits.items():
-        (folder / group).mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / group / name).write_text(text)
+    return {"cpu.cfs_quota_us": quota, "cpu.cfs_period_us": "100000"}
 
 
 V1, V2, DOCKER = ("cgroup", "/job"), ("cgroup2", "/job"), ("cgroup", "/docker/abc", "/docker/abc")
 
 
-@pytest.mark.parametrize(
-    ("where", "limits", "room"),
-    [
+def test_room_is_what_the_nearest_limit_leaves(tmp_path: Path) -> None:
+    cases: list[tuple[tuple[str, ...], dict[str, Files], int]] = [
         # limit less usage plus cold cache less a margin
         (V2, {"job": v2(100 * MIB, 60 * MIB, 10 * MIB)}, 50 * MIB - 100 * MIB // 32),
         (V1, {"job": v1(100 * MIB, 60 * MIB, 10 * MIB)}, 50 * MIB - 100 * MIB // 32),
@@ -198,54 +183,39 @@ V1, V2, DOCKER = ("cgroup", "/job"), ("cgroup2", "/job"), ("cgroup", "/docker/ab
         # no limit, which version 1 spells as a number
         (V2, {"job": v2("max", MIB)}, sys.maxsize),
         (V1, {"job": v1(2**63 - 4096, MIB)}, sys.maxsize),
-    ],
-)
-def test_room_is_what_the_nearest_limit_leaves(
-    proc: Groups, tmp_path: Path, where: tuple[str, ...], limits: dict[str, Files], room: int
-) -> None:
-    write(tmp_path / "fs", limits)
-    assert headroom(proc(*where)) == room
+    ]
+    for number, (where, limits, room) in enumerate(cases):
+        folder = proc(tmp_path / str(number), limits, *where)
+        assert headroom(folder) == room, (where, limits)
 
 
-@pytest.mark.parametrize(
-    ("where", "limits", "cpus"),
-    [
+def test_quotas_are_those_of_all_groups_above(tmp_path: Path) -> None:
+    cases: list[tuple[tuple[str, ...], dict[str, Files], list[float]]] = [
         (V1, {"job": period("50000")}, [0.5]),
         # every quota up the tree counts, the nearest first
         (
             ("cgroup2", "/pod/job/step"),
             {
-                "pod/job/step": {"cpu.max": "max 100000\n"},
-                "pod/job": {"cpu.max": "200000 100000\n"},
-                "pod": {"cpu.max": "300000 100000\n"},
+                "pod/job/step": {"cpu.max": "max 100000"},
+                "pod/job": {"cpu.max": "200000 100000"},
+                "pod": {"cpu.max": "300000 100000"},
             },
             [2.0, 3.0],
         ),
         # in a container the quota is that of the mount
         (DOCKER, {".": period("200000")}, [2.0]),
         # no quota, and no sense
-        *(
-            (V2, {"job": {"cpu.max": text}}, [])
-            for text in ("max 100000\n", "", "much\n", "100000 0\n")
-        ),
+        *((V2, {"job": {"cpu.max": text}}, []) for text in ("max 100000", "", "much", "100000 0")),
         # which version 1 spells as minus one
         (V1, {"job": period("-1")}, []),
-    ],
-)
-def test_quotas_are_those_of_all_groups_above(
-    proc: Groups,
-    tmp_path: Path,
-    where: tuple[str, ...],
-    limits: dict[str, Files],
-    cpus: list[float],
-) -> None:
-    write(tmp_path / "fs", limits)
-    assert [quota.cpus for quota in quotas(proc(*where))] == cpus
+    ]
+    for number, (where, limits, cpus) in enumerate(cases):
+        folder = proc(tmp_path / str(number), limits, *where)
+        assert [quota.cpus for quota in quotas(folder)] == cpus, (where, limits)
 
 
-def test_a_quota_names_its_group(proc: Groups, tmp_path: Path) -> None:
-    write(tmp_path / "fs", {"job": {"cpu.max": "250000 100000\n"}})
-    job_quotas = quotas(proc("cgroup2", "/job"))
+def test_a_quota_names_its_group(tmp_path: Path) -> None:
+    job_quotas = quotas(proc(tmp_path, {"job": {"cpu.max": "250000 100000"}}, *V2))
     state = (tmp_path / "fs/job").stat()
     assert job_quotas == (((state.st_dev, state.st_ino), 2.5),)
 

@@ -45,8 +45,8 @@ def test_every_rank_raises_the_error_of_the_one_that_failed(
     assert raised.type is kind
 
 
-@pytest.mark.parametrize("name", ["SystemExit", "KeyboardInterrupt", "OfAProgram", "", "os.system"])
-def test_a_rank_names_no_error_but_this_packages(name: str) -> None:
-    with pytest.raises(HbmcommError, match="rank 0: a text") as raised:
-        consensus.first_problem([Problem("a text", name)])
-    assert raised.type is HbmcommError
+def test_a_rank_names_no_error_but_this_packages() -> None:
+    for name in ("SystemExit", "KeyboardInterrupt", "OfAProgram", "", "os.system"):
+        with pytest.raises(HbmcommError, match="rank 0: a text") as raised:
+            consensus.first_problem([Problem("a text", name)])
+        assert raised.type is HbmcommError, name

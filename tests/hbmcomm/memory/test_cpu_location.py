@@ -15,6 +15,7 @@ from hbmcomm.memory.cpu_location import CpuLocation, usable_cpus
 from hbmcomm.memory.topology import Cache, Node
 
 POD, JOB, OTHER = (1, 10), (1, 11), (1, 12)
+EIGHT = set(range(8))
 
 
 def of(cpus: set[int], *quotas: Quota) -> CpuLocation:
@@ -29,8 +30,8 @@ class Sockets(NamedTuple):
 
 
 @pytest.fixture
-def sockets(machine: Callable[[str], Any]) -> Sockets:
-    xeon_max = machine("xeon_max_snc4_flat")
+def sockets(own_machine: Callable[[str], Any]) -> Sockets:
+    xeon_max = own_machine("xeon_max_snc4_flat")
     topology = xeon_max.topology
     nodes = tuple(node for node in topology.nodes if node.cpus)
     for node in nodes:
@@ -104,35 +105,25 @@ def test_a_process_that_is_bound_runs_there() -> None:
     assert int(done.stdout) == cpu
 
 
-@pytest.mark.parametrize(
-    ("locations", "expected"),
-    [
+def test_ranks_have_no_more_cpus_together_than_their_masks_and_quotas() -> None:
+    pod = Quota(POD, 3.0)
+    job, small_job, other = Quota(JOB, 2.0), Quota(JOB, 1.5), Quota(OTHER, 2.0)
+    for locations, expected in (
         ([of({0}), of({1})], 2),
         ([of({0, 1})] * 3, 2),
         ([of({0, 1, 2}), of({2, 3})], 4),
         # docker run --cpus=2 on 8 CPUs
-        ([of(set(range(8)), Quota(JOB, 2.0))] * 4, 2),
+        ([of(EIGHT, job)] * 4, 2),
         # two containers of 1.5 CPUs each, and one that may use two CPUs
-        ([of(set(range(8)), Quota(JOB, 1.5))] * 3 + [of(set(range(8)), Quota(OTHER, 1.5))], 3),
-        ([of(set(range(8)), Quota(JOB, 1.5)), of({6, 7})], 3.5),
+        ([of(EIGHT, small_job)] * 3 + [of(EIGHT, Quota(OTHER, 1.5))], 3),
+        ([of(EIGHT, small_job), of({6, 7})], 3.5),
         # a quota that is no limit to so few CPUs
         ([of({0, 1}, Quota(JOB, 6.0))] * 4, 2),
         # quotas of two containers that share CPUs
-        ([of({0, 1}, Quota(JOB, 2.0)), of({0, 1}, Quota(OTHER, 2.0))], 2),
+        ([of({0, 1}, job), of({0, 1}, other)], 2),
         # a pod of 3 CPUs with containers of 2 and of no limit of their own
-        (
-            [
-                of(set(range(8)), Quota(JOB, 2.0), Quota(POD, 3.0)),
-                of(set(range(8)), Quota(OTHER, 2.0), Quota(POD, 3.0)),
-                of(set(range(8)), Quota(POD, 3.0)),
-            ],
-            3,
-        ),
-        ([of(set(range(8)), Quota(JOB, 2.0), Quota(POD, 3.0))] * 4, 2),
-    ],
-)
-def test_ranks_have_no_more_cpus_together_than_their_masks_and_quotas(
-    locations: list[CpuLocation], expected: float
-) -> None:
-    assert usable_cpus(locations) == expected
-    assert usable_cpus(locations[::-1]) == expected
+        ([of(EIGHT, job, pod), of(EIGHT, other, pod), of(EIGHT, pod)], 3),
+        ([of(EIGHT, job, pod)] * 4, 2),
+    ):
+        for order in (locations, locations[::-1]):
+            assert usable_cpus(order) == expected, order

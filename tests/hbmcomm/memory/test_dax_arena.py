@@ -143,22 +143,6 @@ def test_control_blocks_do_not_fill_the_device(path: str, monkeypatch: pytest.Mo
         gc.collect()
 
 
-def test_a_device_goes_back_with_its_last_user_and_the_next_finds_it_clean(path: str) -> None:
-    arenas = made(Cast(2), path)
-    block = arenas[0].allocate(MIB)
-    np.asarray(block)[:] = 7
-    (refused,) = made(Cast(1), path)
-    assert isinstance(refused, KindUnavailable) and "is in use by process" in str(refused)
-    del arenas
-    gc.collect()
-    (refused,) = made(Cast(1), path)
-    assert isinstance(refused, KindUnavailable)  # an array is left
-    del block
-    gc.collect()
-    (own,) = made(Cast(1), path)
-    assert not np.asarray(own.allocate(32 * MIB)).any()
-
-
 def test_some_ranks_of_a_job_cannot_take_what_others_have(path: str) -> None:
     pair, trio = Cast(2), Cast(3)
     kept = made(pair, path)

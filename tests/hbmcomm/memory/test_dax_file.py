@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from hbmcomm.memory.dax_file import DaxFile
 from tests.hbmcomm.memory.machine_files import link, put
 
 SIZE = 512 * 2**20
-ONLINE = {"driver": "kmem"}
 
 
 def sysfs(root: Path, driver: str = "device_dax", target: str = "3", size: int = SIZE) -> Path:
@@ -58,24 +57,20 @@ def test_a_device_may_have_no_node(tmp_path: Path, target: str) -> None:
     assert dax_file.kind_of(device).nodes == ()
 
 
-@pytest.mark.parametrize(
-    ("path", "tree", "words"),
-    [
-        ("/dev/dax7.0", {}, "device=/dev/dax7.0: there is no such file"),
-        ("/dev/dax7.0", {}, "machine are dax0.0 (in a container, pass one in: docker --device"),
+def test_what_is_no_device_or_cannot_be_had_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    tree, online = sysfs(tmp_path / "sys"), sysfs(tmp_path / "online", driver="kmem")
+    for path, root, words in (
+        ("/dev/dax7.0", tree, "device=/dev/dax7.0: there is no such file"),
+        ("/dev/dax7.0", tree, "machine are dax0.0 (in a container, pass one in: docker --device"),
         # gone because its memory is a node; and one that a container still has
-        ("/dev/dax0.0", ONLINE, "dax0.0 is online as memory, node 3; take kind dax_kmem"),
-        ("/dev/dax0.0", ONLINE, "daxctl reconfigure-device --mode=devdax"),
-        ("/dev/null", ONLINE, "online as memory"),
-        ("/dev/zero", {}, "device 1:5 is not a dax device; take one of this machine's: dax0.0"),
-        ("/dev/random", {}, "1:8 is not a dax device"),
-        ("/dev/null", {"size": 0}, "dax0.0 has no memory (size 0)"),
-    ],
-)
-def test_what_is_no_device_or_cannot_be_had_is_refused_with_a_remedy(
-    tmp_path: Path, path: str, tree: dict[str, Any], words: str
-) -> None:
-    assert words in refusal(path, sysfs(tmp_path, **tree))
+        ("/dev/dax0.0", online, "dax0.0 is online as memory, node 3; take kind dax_kmem"),
+        ("/dev/dax0.0", online, "daxctl reconfigure-device --mode=devdax"),
+        ("/dev/null", online, "online as memory"),
+        ("/dev/zero", tree, "device 1:5 is not a dax device; take one of this machine's: dax0.0"),
+        ("/dev/random", tree, "1:8 is not a dax device"),
+        ("/dev/null", sysfs(tmp_path / "empty", size=0), "dax0.0 has no memory (size 0)"),
+    ):
+        assert words in refusal(path, root), (path, words)
 
 
 def test_no_devices_at_all_are_none(tmp_path: Path) -> None:
@@ -92,22 +87,12 @@ def test_what_a_mount_makes_of_a_device_is_reported_from_one(
     assert f"this is {what}" in message and "--device, not by -v" in message
 
 
-@pytest.mark.parametrize(
-    ("number", "message"),
-    [
-        (1, "this container may not open it"),
-        (6, "the device is gone"),
-        (24, "Too many open files"),
-    ],
-)
-def test_what_refuses_to_open_it_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, message: str
-) -> None:
-    def refuse(path: str, flags: int) -> int:
-        raise OSError(number, os.strerror(number), path)
-
-    monkeypatch.setattr(dax_file.os, "open", refuse)
-    assert message in refusal("/dev/null", sysfs(tmp_path))
+def test_what_refuses_to_open_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree, messages = sysfs(tmp_path), {1: "this container may not open it", 6: "the device is gone"}
+    for number, message in (messages | {24: "Too many open files"}).items():
+        problem = OSError(number, os.strerror(number), "/dev/null")
+        monkeypatch.setattr(dax_file.os, "open", mock.Mock(side_effect=problem))
+        assert message in refusal("/dev/null", tree), number
 
 
 @pytest.mark.parametrize(
@@ -120,15 +105,13 @@ def test_what_refuses_to_open_it_is_named(
 def test_a_device_that_only_others_may_use_names_the_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, advice: str
 ) -> None:
-    def refuse(path: str, flags: int) -> int:
-        raise PermissionError(13, "Permission denied", path)
-
     tree, stat = sysfs(tmp_path), Path.stat
+    refused = mock.Mock(side_effect=PermissionError(13, "Permission denied", "/dev/null"))
     null = stat(Path("/dev/null"))
     owned = SimpleNamespace(
         st_mode=null.st_mode & ~0o777 | mode, st_rdev=null.st_rdev, st_uid=0, st_gid=1234
     )
-    monkeypatch.setattr(dax_file.os, "open", refuse)
+    monkeypatch.setattr(dax_file.os, "open", refused)
     monkeypatch.setattr(
         Path, "stat", lambda path, **how: owned if path == Path("/dev/null") else stat(path, **how)
     )

@@ -14,7 +14,7 @@ from types import FrameType
 import numpy as np
 import pytest
 
-from hbmcomm.errors import ArenaUnavailable, HbmcommError, KindUnavailable, OutOfMemory
+from hbmcomm.errors import ArenaUnavailable, KindUnavailable, OutOfMemory
 from hbmcomm.memory import dax_mapping, owner_table
 from hbmcomm.memory.dax_file import DaxFile
 from hbmcomm.memory.dax_mapping import DeviceMapping
@@ -228,9 +228,3 @@ def test_the_child_of_a_fork_gives_nothing_back(device: DaxFile) -> None:
     assert dax_mapping.OF_PROCESS.of(device) is held
     assert "is in use" in refusal(device)
     held.release()
-
-
-def test_a_device_that_cannot_be_mapped_is_reported_so() -> None:
-    odd = DaxFile("/dev/null", "dax0.0", (0, 0), 33 * MIB, 2 * MIB, 3)
-    with pytest.raises(HbmcommError, match=r"device=/dev/null: mapping its .* was refused"):
-        dax_mapping.map_device(odd, 0, 1)

@@ -81,9 +81,8 @@ def configured(nodes: str) -> dict[str, dict[str, str]]:
     return {"environ": {"MEMKIND_HBW_NODES": nodes}}
 
 
-@pytest.mark.parametrize(
-    ("machine_name", "changed", "nodes", "emulated", "rule"),
-    [
+def test_hbm_is_what_the_first_rule_says(clues) -> None:
+    for name, changed, nodes, emulated, rule in (
         ("gh200", {"gpu_nodes": {}, "subtypes": {1: "GPUMemory"}}, (1,), False, "calls it GPUMem"),
         # memory without CPUs that nothing vouches for
         ("gh200", {"gpu_nodes": {}}, (), False, "no HBM"),
@@ -104,14 +103,10 @@ def configured(nodes: str) -> dict[str, dict[str, str]]:
         ("laptop", configured("7"), (), False, "=7 names node 7; the nodes with memory here are 0"),
         ("laptop", configured("x"), (), False, "MEMKIND_HBW_NODES=x is not a list"),
         ("laptop", configured("0-"), (), False, "MEMKIND_HBW_NODES=0- is not a list"),
-    ],
-)
-def test_hbm_is_what_the_first_rule_says(
-    clues, machine_name: str, changed: dict[str, object], nodes, emulated: bool, rule: str
-) -> None:
-    finding = hbm_detection.find(clues(machine_name, **changed))
-    assert (finding.nodes, finding.emulated) == (nodes, emulated)
-    assert rule in finding.rule
+    ):
+        finding = hbm_detection.find(clues(name, **changed))
+        assert (finding.nodes, finding.emulated) == (nodes, emulated), (name, changed)
+        assert rule in finding.rule, (name, changed)
 
 
 EPYC = {"vendor_id": "AuthenticAMD", "model name": "AMD EPYC 9654 96-Core Processor"}

@@ -5,37 +5,30 @@ import pytest
 import hbmcomm
 from hbmcomm import KindUnavailable
 
-KNL = "knl_snc4_flat"
+KNL, MAX = "knl_snc4_flat", "xeon_max_snc4_flat"
 KNL_0, KNL_3, EVERY_KNL = 0, 60, tuple(range(272))
 
 
-@pytest.mark.parametrize(
-    ("name", "cpus", "kind", "nodes", "policy"),
-    [
-        ("knl_snc4_flat", (KNL_0,), "hbw", (4,), "bind"),
-        ("knl_snc4_flat", (KNL_3,), "hbw", (7,), "bind"),
-        ("knl_snc4_flat", (KNL_0, KNL_3), "hbw", (4, 7), "bind"),
-        ("knl_snc4_flat", EVERY_KNL, "hbw", (4, 5, 6, 7), "bind"),
-        ("knl_snc4_flat", (KNL_0,), "hbw_all", (4, 5, 6, 7), "bind"),
-        ("knl_snc4_flat", (KNL_0,), "hbw_preferred", (4,), "preferred"),
-        ("knl_snc4_flat", (KNL_0,), "hbw_interleave", (4, 5, 6, 7), "interleave"),
-        ("knl_snc4_flat", (KNL_0,), "regular", (0, 1, 2, 3), "bind"),
-        ("knl_snc4_flat", (KNL_0,), "highest_capacity_local", (0,), "bind"),
+def test_a_kind_is_these_nodes_by_this_policy(machine) -> None:
+    for name, cpus, kind, nodes, policy in (
+        (KNL, (KNL_0,), "hbw", (4,), "bind"),
+        (KNL, (KNL_3,), "hbw", (7,), "bind"),
+        (KNL, (KNL_0, KNL_3), "hbw", (4, 7), "bind"),
+        (KNL, EVERY_KNL, "hbw", (4, 5, 6, 7), "bind"),
+        (KNL, (KNL_0,), "hbw_all", (4, 5, 6, 7), "bind"),
+        (KNL, (KNL_0,), "hbw_preferred", (4,), "preferred"),
+        (KNL, (KNL_0,), "hbw_interleave", (4, 5, 6, 7), "interleave"),
+        (KNL, (KNL_0,), "regular", (0, 1, 2, 3), "bind"),
+        (KNL, (KNL_0,), "highest_capacity_local", (0,), "bind"),
         ("knl_quadrant_flat", (KNL_3,), "hbw", (1,), "bind"),
-        ("xeon_max_snc4_flat", (0,), "hbw", (8,), "bind"),
-        ("xeon_max_snc4_flat", (14 * 5,), "hbw", (13,), "bind"),
-        ("xeon_max_snc4_flat", (0,), "highest_bandwidth_local", (8,), "bind"),
-        ("xeon_max_snc4_flat", (0,), "highest_bandwidth_local_preferred", (8,), "preferred"),
-        ("xeon_max_snc4_flat", (0,), "lowest_latency_local", (0,), "bind"),
-        (
-            "xeon_max_snc4_flat",
-            (0,),
-            "weighted_interleave",
-            tuple(range(16)),
-            "weighted_interleave",
-        ),
-        ("xeon_max_snc4_flat", (0,), "weighted_interleave_local", (0, 8), "weighted_interleave"),
-        ("xeon_max_snc4_flat", (70,), "weighted_interleave_local", (5, 13), "weighted_interleave"),
+        (MAX, (0,), "hbw", (8,), "bind"),
+        (MAX, (14 * 5,), "hbw", (13,), "bind"),
+        (MAX, (0,), "highest_bandwidth_local", (8,), "bind"),
+        (MAX, (0,), "highest_bandwidth_local_preferred", (8,), "preferred"),
+        (MAX, (0,), "lowest_latency_local", (0,), "bind"),
+        (MAX, (0,), "weighted_interleave", tuple(range(16)), "weighted_interleave"),
+        (MAX, (0,), "weighted_interleave_local", (0, 8), "weighted_interleave"),
+        (MAX, (70,), "weighted_interleave_local", (5, 13), "weighted_interleave"),
         ("cxl", (40,), "weighted_interleave", (0, 1, 2), "weighted_interleave"),
         ("cxl", (0,), "weighted_interleave_local", (0, 2), "weighted_interleave"),
         ("cxl", (40,), "weighted_interleave_local", (1,), "weighted_interleave"),
@@ -50,13 +43,11 @@ KNL_0, KNL_3, EVERY_KNL = 0, 60, tuple(range(272))
         ("laptop", (0,), "regular", (0,), "default"),
         ("laptop", (0,), "highest_bandwidth_local", (0,), "bind"),
         ("laptop", (0,), "default", (0,), "default"),
-    ],
-)
-def test_a_kind_is_these_nodes_by_this_policy(machine, name, cpus, kind, nodes, policy) -> None:
-    resolved = machine(name).kind(kind, cpus)
-    assert (resolved.name, resolved.nodes, resolved.policy) == (kind, nodes, policy)
-    assert resolved.strict == (policy == "bind")
-    assert resolved.evidence
+    ):
+        resolved = machine(name).kind(kind, cpus)
+        shown = (resolved.name, resolved.nodes, resolved.policy, resolved.strict)
+        assert shown == (kind, nodes, policy, policy == "bind"), (name, cpus, kind)
+        assert resolved.evidence, (name, cpus, kind)
 
 
 def test_nodes_asked_for_may_be_far_and_are_bound_strictly(machine) -> None:

@@ -27,13 +27,10 @@ MACHINES = {
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_nodes_and_the_hbm_among_them_are_found(machine, name: str) -> None:
-    nodes, with_memory, hbm, rule = MACHINES[name]
-    topology = machine(name).topology
-    assert len(topology.nodes) == nodes
-    assert len(topology.memory_nodes) == with_memory
-    assert topology.hbm.nodes == hbm
+    topology, (*numbers, hbm, rule) = machine(name).topology, MACHINES[name]
+    assert [len(topology.nodes), len(topology.memory_nodes)] == numbers
+    assert topology.hbm.nodes == hbm and not topology.hbm.emulated
     assert rule in topology.hbm.rule
-    assert not topology.hbm.emulated
     assert tuple(node.id for node in topology.nodes if node.is_hbm) == hbm
 
 
@@ -72,8 +69,8 @@ def test_without_hmat_distances_say_to_whom_memory_belongs(machine) -> None:
     assert [topology.local_nodes(node) for node in range(4)] == [(0, 4), (1, 5), (2, 6), (3, 7)]
 
 
-def test_a_kernel_without_numa_support_is_one_node(machine) -> None:
-    laptop = machine("laptop")
+def test_a_kernel_without_numa_support_is_one_node(own_machine) -> None:
+    laptop = own_machine("laptop")
     shutil.rmtree(laptop.sysfs / "devices/system/node")
     (node,) = laptop.topology.nodes
     assert (node.id, node.total_bytes, node.cpus) == (0, 8 * 2**30, tuple(range(8)))
@@ -86,9 +83,8 @@ def test_this_machine_has_a_node_with_cpus_and_memory() -> None:
     assert topology.node(topology.nodes[0].id) == topology.nodes[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "cpu", "far"),
-    [
+def test_the_farthest_nodes_of_a_kind_are_those_it_may_be_bound_to(machine) -> None:
+    for name, kind, cpu, far in (
         ("cxl", "regular", 0, (1,)),
         ("cxl", "regular", 40, (0,)),
         ("cxl", "highest_bandwidth_local", 40, (2,)),
@@ -97,12 +93,8 @@ def test_this_machine_has_a_node_with_cpus_and_memory() -> None:
         ("gh200", "hbw", 0, ()),
         ("mi300a", "hbw", 30, (0, 2, 3)),
         ("laptop", "regular", 0, ()),
-    ],
-)
-def test_the_farthest_nodes_of_a_kind_are_those_it_may_be_bound_to(
-    machine, name, kind, cpu, far
-) -> None:
-    assert farthest(machine(name), kind, cpu) == far
+    ):
+        assert farthest(machine(name), kind, cpu) == far, (name, kind, cpu)
 
 
 def test_emulated_hbm_takes_no_node_from_ordinary_memory(machine, emulated_hbm) -> None:

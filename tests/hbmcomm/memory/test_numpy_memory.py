@@ -1,4 +1,4 @@
-"""Inside `numpy_memory` NumPy itself allocates in a kind of memory."""
+"""Inside `numpy_memory` NumPy itself allocates in a kind of memory; refusals: test_blocks.py."""
 
 import numpy as np
 import pytest
@@ -6,16 +6,12 @@ import pytest
 import hbmcomm
 from hbmcomm import KindUnavailable
 
-PROGRAM = """
+INSIDE = """
 import gc
 import numpy as np
 import hbmcomm
-handler = np._core.multiarray.get_handler_name
-"""
-
-
-INSIDE = """
 from hbmcomm.memory import kernel
+handler = np._core.multiarray.get_handler_name
 def now():
     return handler(np.empty(1))
 print("# every array made inside is in the kind")
@@ -59,7 +55,7 @@ print(handler(array), array[:100].sum(), array[100:].any())
 
 
 def test_arrays_made_inside_are_of_the_kind_as_long_as_they_live(python, needs_memkind) -> None:
-    result = python(PROGRAM + INSIDE)
+    result = python(INSIDE)
     assert result.stdout.splitlines() == [
         "# every array made inside is in the kind",
         "hbw {'memkind hbw'} [0, 2, 4, 6, 8] 0.0",
@@ -76,43 +72,6 @@ def test_arrays_made_inside_are_of_the_kind_as_long_as_they_live(python, needs_m
         "# growing in place stays in the kind",
         "memkind hbw 4950 False",
     ], result.stderr
-
-
-def test_without_memkind_it_says_what_to_install(python) -> None:
-    result = python(
-        PROGRAM
-        + """
-from hbmcomm.memory import memkind
-memkind.SONAME = "libmemkind.so.none"
-try:
-    hbmcomm.numpy_memory("regular").__enter__()
-except hbmcomm.KindUnavailable as error:
-    print(error)
-"""
-    )
-    assert "numpy_memory('regular') works through memkind" in result.stdout, result.stderr
-    assert "apt-get install libmemkind0" in result.stdout
-
-
-def test_where_memkind_disagrees_it_says_what_each_believes(python, needs_memkind) -> None:
-    # memkind looks once; HBM emulated after that is unknown to it.
-    result = python(
-        PROGRAM
-        + """
-import os
-from hbmcomm.memory import memkind
-try:
-    memkind.allocate("hbw", 100, 64)
-except memkind.MemkindError:
-    os.environ["MEMKIND_HBW_NODES"] = "0"
-try:
-    hbmcomm.numpy_memory("hbw").__enter__()
-except hbmcomm.KindUnavailable as error:
-    print(error)
-""",
-        emulate=False,
-    )
-    assert "works through memkind" in result.stdout, result.stderr
 
 
 def test_no_hbm_and_no_such_kind_fail_before_anything_changes() -> None:

@@ -11,11 +11,19 @@ from hbmcomm.memory.arena_creation import create_arena
 from hbmcomm.memory.kernel import PAGE
 
 METHODS = list(module.METHODS)
-TELL = """
+REFUSED_ONE_BY_ONE = """
 import numpy as np
 import hbmcomm
-try:
+from hbmcomm.memory import placement
+def tell():
     print(hbmcomm.placement_method(), hbmcomm.placement(np.ones(100_000)))
+tell()
+for calls in (("move_pages",), ("get_mempolicy", "mbind")):
+    refusing.refuse(calls, "EPERM")
+    tell()
+placement.METHODS.pop("numa_maps")
+try:
+    tell()
 except hbmcomm.PlacementUnknown as error:
     print(error)
 """
@@ -68,15 +76,18 @@ def test_shared_memory_counts(way: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["regular", "hbw", "hbw_preferred", "hbw_interleave"])
-def test_arrays_of_an_arena_count_to_the_byte(way: str, kind: str, monkeypatch) -> None:
+def test_arrays_of_an_arena_count_to_the_byte(kind: str, monkeypatch) -> None:
     monkeypatch.setenv("MEMKIND_HBW_NODES", "0")
     shared, _ = create_arena(lambda value: [value], 0, 1, lambda: hbmcomm.resolve(kind), PAGE)
     small, large = (np.asarray(shared.allocate(size))[:size] for size in (100_001, 9 * 2**20))
     for array in (small, large):
         array.fill(1)
         assert hbmcomm.source(array) == hbmcomm.source(array[7:]) == "arena"
-        assert hbmcomm.placement(array) == {0: array.nbytes}
-    assert hbmcomm.placement(small[5:9000]) == {0: 8995}
+    for name, method in module.METHODS.items():
+        monkeypatch.setattr(module, "METHODS", {name: method})
+        for array in (small, large):
+            assert hbmcomm.placement(array) == {0: array.nbytes}, name
+        assert hbmcomm.placement(small[5:9000]) == {0: 8995}, name
 
 
 def test_an_empty_array_is_nowhere(way: str) -> None:
@@ -88,27 +99,12 @@ def test_more_pages_than_are_asked_for_at_once(way: str, monkeypatch) -> None:
     assert hbmcomm.placement(hbmcomm.full(10 * PAGE, 1, "uint8", kind="regular")) == {0: 10 * PAGE}
 
 
-@pytest.mark.parametrize(
-    ("refused", "method"),
-    [
-        ((), "move_pages"),
-        (("move_pages",), "get_mempolicy"),
-        (("move_pages", "get_mempolicy", "mbind"), "numa_maps"),
-    ],
-)
-def test_what_a_container_refuses_is_asked_another_way(python, refused, method) -> None:
-    result = python(TELL, refuse=refused)
-    assert result.stdout == f"{method} {{0: 800000}}\n", result.stderr
-
-
-def test_where_every_way_is_refused_each_is_named(python) -> None:
-    program = """
-from hbmcomm.memory import placement
-placement.METHODS.pop("numa_maps")
-"""
-    result = python(program + TELL, refuse=("move_pages", "get_mempolicy"))
-    assert "refused: move_pages" in result.stdout, result.stderr
-    assert "SYS_NICE" in result.stdout
+def test_what_a_container_refuses_is_asked_another_way_and_each_refusal_is_named(python) -> None:
+    result = python(REFUSED_ONE_BY_ONE)
+    *shown, refusal = result.stdout.splitlines()
+    assert shown == [f"{method} {{0: 800000}}" for method in METHODS], result.stderr
+    assert "refused: move_pages" in refusal and "get_mempolicy (" in refusal
+    assert "SYS_NICE" in refusal
 
 
 def test_a_mapping_on_several_nodes_is_dealt_out_to_the_last_byte(monkeypatch) -> None:

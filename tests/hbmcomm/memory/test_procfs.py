@@ -12,8 +12,8 @@ def test_the_first_processor_speaks_for_all(tmp_path: Path) -> None:
     assert procfs.processor(tmp_path) == {"processor": "0", "model": "87"}
 
 
-def test_no_cpuinfo_is_an_unknown_processor(tmp_path: Path) -> None:
-    assert procfs.processor(tmp_path) == {}
+def test_without_cpuinfo_and_zoneinfo_processor_and_watermarks_are_unknown(tmp_path: Path) -> None:
+    assert procfs.processor(tmp_path) == procfs.watermarks(tmp_path) == {}
 
 
 def test_nvidias_driver_names_the_node_of_each_gpu(machine) -> None:
@@ -27,27 +27,16 @@ def test_the_cpuset_is_a_list_of_nodes(tmp_path: Path) -> None:
 
 
 def test_a_node_keeps_the_high_watermarks_of_all_its_zones(tmp_path: Path) -> None:
-    zone = (
-        "Node {}, zone {:>8}\n  pages free     4970\n        min      5160\n        high     {}\n"
+    zones = "".join(
+        f"Node {node}, zone {name:>8}\n  pages free     4970\n        min      5160\n"
+        f"        high     {high}\n  pagesets\n    cpu: 0\n              high:  1720\n"
+        for node, name, high in ((0, "DMA", 10), (0, "Normal", 5000), (2, "DMA32", 7740))
     )
-    zones = [
-        zone.format(0, "DMA", 10),
-        zone.format(0, "Normal", 5000),
-        zone.format(2, "DMA32", 7740),
-    ]
-    pageset = "  pagesets\n    cpu: 0\n              high:  1720\n"
-    (tmp_path / "zoneinfo").write_text("".join(text + pageset for text in zones))
+    (tmp_path / "zoneinfo").write_text(zones)
     page = mmap.PAGESIZE
     assert procfs.watermarks(tmp_path) == {0: 5010 * page, 2: 7740 * page}
 
 
-def test_without_zoneinfo_no_watermarks_are_known(tmp_path: Path) -> None:
-    assert procfs.watermarks(tmp_path) == {}
-
-
-def test_the_kernel_keeps_something_of_this_machine() -> None:
-    assert sum(procfs.watermarks(Path("/proc")).values()) > 0
-
-
-def test_this_process_may_use_some_node() -> None:
+def test_this_process_may_use_some_node_of_which_the_kernel_keeps_something() -> None:
     assert procfs.allowed_nodes(Path("/proc"))
+    assert sum(procfs.watermarks(Path("/proc")).values()) > 0
