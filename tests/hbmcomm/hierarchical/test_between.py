@@ -134,9 +134,13 @@ def test_after_a_barrier_every_host_has_heard_of_every_other(size: int) -> None:
     assert all(hosts == set(range(size)) for hosts in heard)
 
 
-@pytest.mark.parametrize(
-    ("asked", "size", "nbytes", "name"),
-    [
+def number(name: str) -> int:
+    """The core's number of an algorithm."""
+    return int(getattr(lib, f"HBM_{name}"))
+
+
+def test_an_algorithm_is_the_named_one_or_follows_from_the_length() -> None:
+    for asked, size, nbytes, name in (
         ("AUTO", 4, 8, "ONE_SHOT"),
         ("AUTO", 64, 8, "DOUBLING"),
         ("AUTO", 8, 4096, "DOUBLING"),
@@ -146,18 +150,13 @@ def test_after_a_barrier_every_host_has_heard_of_every_other(size: int) -> None:
         ("AUTO", 8, 1 << 18, "RING"),
         ("AUTO", 6, 1 << 20, "RING"),
         ("TREE", 4, 1 << 20, "TREE"),
-    ],
-)
-def test_an_algorithm_is_the_named_one_or_follows_from_the_length(
-    asked: str, size: int, nbytes: int, name: str
-) -> None:
-    asked_for, expected = (getattr(lib, f"HBM_{suffix}") for suffix in (asked, name))
-    assert lib.hbm_choose_allreduce(asked_for, size, nbytes) == expected
+    ):
+        chosen = lib.hbm_choose_allreduce(number(asked), size, nbytes)
+        assert chosen == number(name), (asked, size, nbytes)
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "slices", "kind"),
-    [
+def test_few_slices_take_a_tree_and_many_a_chain() -> None:
+    for name, size, slices, kind in (
         ("AUTO", 4, 1, "TREE"),  # two rounds, or three hops
         ("AUTO", 4, 2, "CHAIN"),
         ("AUTO", 8, 2, "TREE"),
@@ -165,14 +164,10 @@ def test_an_algorithm_is_the_named_one_or_follows_from_the_length(
         ("AUTO", 2, 1, "CHAIN"),
         ("TREE", 4, 16, "TREE"),
         ("RING", 4, 1, "CHAIN"),
-    ],
-)
-def test_few_slices_take_a_tree_and_many_a_chain(
-    name: str, size: int, slices: int, kind: str
-) -> None:
-    asked, nbytes = getattr(lib, f"HBM_{name}"), slices << 20
-    for choose, what in ((lib.hbm_choose_bcast, "BCAST"), (lib.hbm_choose_reduce, "REDUCE")):
-        assert choose(asked, size, nbytes, slices) == getattr(lib, f"HBM_{kind}_{what}")
+    ):
+        case = number(name), size, slices << 20, slices
+        assert lib.hbm_choose_bcast(*case) == number(f"{kind}_BCAST"), (name, size, slices)
+        assert lib.hbm_choose_reduce(*case) == number(f"{kind}_REDUCE"), (name, size, slices)
 
 
 def test_short_messages_from_and_to_one_host_go_in_one_shot() -> None:
@@ -189,18 +184,18 @@ def lengths(nbytes: int, hosts: int, how: int, segment: int = 0) -> int:
     return -(-nbytes // lib.hbm_slices(nbytes, 1, 1, hosts, how, segment))
 
 
-@pytest.mark.parametrize("hosts", [2, 8, 64])
-def test_slices_that_go_whole_do_not_grow_with_the_hosts(hosts: int) -> None:
-    assert lengths(1 * MIB, hosts, WHOLE) == 128 * KIB
-    assert lengths(64 * MIB, hosts, WHOLE) == 512 * KIB
-    assert lengths(1 * MIB, hosts, WHOLE, KIB) == 32 * KIB
-    assert lengths(64 * MIB, hosts, WHOLE, 64 * MIB) == 4 * MIB
+def test_slices_that_go_whole_do_not_grow_with_the_hosts() -> None:
+    for hosts in (2, 8, 64):
+        assert lengths(1 * MIB, hosts, WHOLE) == 128 * KIB, hosts
+        assert lengths(64 * MIB, hosts, WHOLE) == 512 * KIB, hosts
+        assert lengths(1 * MIB, hosts, WHOLE, KIB) == 32 * KIB, hosts
+        assert lengths(64 * MIB, hosts, WHOLE, 64 * MIB) == 4 * MIB, hosts
 
 
-@pytest.mark.parametrize(("hosts", "kib"), [(2, 512), (8, 512), (16, 512), (64, 2048)])
-def test_each_host_has_enough_of_a_slice_that_is_split(hosts: int, kib: int) -> None:
-    assert lengths(2 * MIB, hosts, SPLIT) == kib * KIB
-    assert lengths(16 * MIB, hosts, SPLIT) == 2 * MIB
+def test_each_host_has_enough_of_a_slice_that_is_split() -> None:
+    for hosts, kib in ((2, 512), (8, 512), (16, 512), (64, 2048)):
+        assert lengths(2 * MIB, hosts, SPLIT) == kib * KIB, hosts
+        assert lengths(16 * MIB, hosts, SPLIT) == 2 * MIB, hosts
 
 
 def test_the_last_slice_is_not_shorter_than_the_others() -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -13,32 +12,22 @@ import pytest
 
 from hbmcomm.hierarchical import links, watch
 from hbmcomm.hierarchical.grouping import Layout
+from tests.hbmcomm.memory.cast import Cast
 
 PATIENCE = 0.2  # seconds
 LATE = 30.0  # seconds: far more than a busy machine needs, far less than a stranger may take
 SILENT = (("192.0.2.1", 9), ("192.0.2.2", 9))
 """Of addresses reserved for documentation: packets to them get no reply."""
 LOOPBACK = "127.0.0.1"
-NODES = {0: 0, 1: 0}
 
 
 def created() -> list[watch.Watch | None]:
     """What each of two ranks on two hosts gets."""
-    values: list[Any] = [None, None]
-    meeting = threading.Barrier(2)
-
-    def rank(number: int) -> watch.Watch | None:
-        def allgather(value: Any) -> list[Any]:
-            values[number] = value
-            meeting.wait()
-            gathered = list(values)
-            meeting.wait()
-            return gathered
-
-        return watch.create(allgather, Layout([(0,), (1,)], number, 1, NODES))
-
-    with ThreadPoolExecutor(2) as ranks:
-        return list(ranks.map(rank, range(2)))
+    return Cast(2)(
+        lambda rank: watch.create(
+            rank.allgather, Layout([(0,), (1,)], rank.number, 1, {0: 0, 1: 0})
+        )
+    )
 
 
 def announcing(monkeypatch: pytest.MonkeyPatch, others: Any, own: bool = True) -> list[list[str]]:

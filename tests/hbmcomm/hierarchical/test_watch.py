@@ -172,14 +172,8 @@ def test_a_rank_says_once_in_which_call_it_waits(other_end: Connected) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"{}",
-        b"[]",
-        b"\xff",
-        b"[" * 5000,
-        b'[1, "left", "x", [], ""]',
-        b'[1, "waits", 0, [["x", 1]], ""]',
-        b'{"rank": null, "what": "left"}',
-        b"1" * 5000,
+        *(b"{}", b"[]", b"\xff", b"[" * 5000, b"1" * 5000, b'[1, "left", "x", [], ""]'),
+        *(b'[1, "waits", 0, [["x", 1]], ""]', b'{"rank": null, "what": "left"}'),
     ],
 )
 def test_what_is_no_notice_is_a_loss_of_its_rank_and_no_other_error(

@@ -4,6 +4,7 @@ import fcntl
 import importlib.util
 import os
 import platform
+import re
 import subprocess
 import sys
 import textwrap
@@ -74,14 +75,6 @@ def _start(how: str, begun: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_without_a_compiler_the_error_names_it_and_the_remedy(
-    build: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CXX", "no-such-compiler -m64")
-    with pytest.raises(build.BuildFailed, match=r"needs no-such-compiler; .*: apt install g\+\+"):
-        build.build()
-
-
 def test_where_a_compiled_part_fits_nothing_is_built_and_no_compiler_is_needed(
     build: ModuleType, compiled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,15 +104,15 @@ def test_a_torch_that_is_too_old_is_refused(
         build.build()
 
 
-def test_the_command_prints_an_error_without_a_traceback(
+def test_without_a_compiler_the_command_names_it_and_the_remedy_without_a_traceback(
     build: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CXX", "no-such-compiler")
+    monkeypatch.setenv("CXX", "no-such-compiler -m64")
     command = [sys.executable, "-m", "hbmcomm.torch", "build"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr.startswith("hbmcomm.torch: ") and "no-such-compiler" in done.stderr
+    assert re.match(r"hbmcomm\.torch: .*needs no-such-compiler; .*: apt install g\+\+", done.stderr)
     assert "Traceback" not in done.stderr
 
 

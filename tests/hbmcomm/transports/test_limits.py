@@ -1,6 +1,6 @@
 """Which calls the core does, and which go to MPI, by the lengths of messages and entries."""
 
-import pytest
+import itertools
 
 from hbmcomm.transports.native import ffi, lib
 
@@ -15,20 +15,22 @@ def serves(ranks: int, **fields: int) -> bool:
     return bool(lib.hbm_serves(ffi.new("hbm_call *", fields), ranks))
 
 
-@pytest.mark.parametrize("nbytes", LENGTHS)
-@pytest.mark.parametrize("ranks", [1, 2, 8, 1024])
-def test_messages_past_every_counter_of_32_bits_are_served(ranks: int, nbytes: int) -> None:
-    for operation in TO_ALL:
-        assert serves(ranks, operation=operation, dtype=lib.HBM_UINT8, count=nbytes)
-        assert serves(ranks, operation=operation, dtype=lib.HBM_FLOAT64, count=nbytes // 8)
-    for operation in TO_EACH:
-        assert serves(ranks, operation=operation, dtype=lib.HBM_UINT8, count=nbytes // ranks)
+def test_messages_past_every_counter_of_32_bits_are_served() -> None:
+    for ranks, nbytes in itertools.product((1, 2, 8, 1024), LENGTHS):
+        for operation in TO_ALL:
+            for dtype, count in ((lib.HBM_UINT8, nbytes), (lib.HBM_FLOAT64, nbytes // 8)):
+                case = {"operation": operation, "dtype": dtype, "count": count}
+                assert serves(ranks, **case), (ranks, case)
+        for operation in TO_EACH:
+            case = {"operation": operation, "dtype": lib.HBM_UINT8, "count": nbytes // ranks}
+            assert serves(ranks, **case), (ranks, case)
 
 
-@pytest.mark.parametrize("operation", [*TO_ALL, *TO_EACH])
-def test_messages_that_the_counter_of_steps_could_not_count_go_to_mpi(operation: int) -> None:
-    for count in (2**42, 2**60, 2**63, 2**64 - 1):
-        assert not serves(2, operation=operation, dtype=lib.HBM_FLOAT64, count=count)
+def test_messages_that_the_counter_of_steps_could_not_count_go_to_mpi() -> None:
+    for operation in (*TO_ALL, *TO_EACH):
+        for count in (2**42, 2**60, 2**63, 2**64 - 1):
+            case = {"operation": operation, "dtype": lib.HBM_FLOAT64, "count": count}
+            assert not serves(2, **case), case
 
 
 def test_ranks_that_cannot_know_the_longest_message_decide_alike() -> None:
@@ -48,14 +50,12 @@ def test_every_rank_decides_by_the_longest_block_that_it_knows() -> None:
             assert not serves(2, count=count, **fields)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 8, 1024])
-def test_entries_of_functions_are_served_up_to_what_every_path_has_room_for(ranks: int) -> None:
+def test_entries_of_functions_are_served_up_to_what_every_path_has_room_for() -> None:
     user = {"dtype": lib.HBM_PACKED, "reduction": lib.HBM_USER, "count": 3}
-    for operation, room in (
-        (lib.HBM_ALLREDUCE, 512 * 1024),
-        (lib.HBM_SCAN, 512 * 1024),
-        (lib.HBM_REDUCE_SCATTER_BLOCK, 512 * 1024 // ranks),
-    ):
+    operations = (lib.HBM_ALLREDUCE, lib.HBM_SCAN, lib.HBM_REDUCE_SCATTER_BLOCK)
+    for ranks, operation in itertools.product((1, 2, 8, 1024), operations):
+        room = 512 * 1024 // (ranks if operation == lib.HBM_REDUCE_SCATTER_BLOCK else 1)
         sizes = {1: True, 3: True, room: True, 0: False, room + 1: False, 2**33: False}
         for entry, expected in sizes.items():
-            assert serves(ranks, operation=operation, entry_bytes=entry, **user) is expected
+            case = {"operation": operation, "entry_bytes": entry}
+            assert serves(ranks, **case, **user) is expected, (ranks, case)
