@@ -1,6 +1,5 @@
 """What is drawn of the campaigns of tests/campaigns.py, a bench, and a browser to read pages."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,13 +11,12 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.remote.webdriver import WebDriver
 
-from experiments.model.launch import FORMAT
-from experiments.results import store
 from experiments.schedule.blocks import schedule
 from plots.draw import draw
 from plots.html.report import report
 from tests.benches import ask
 from tests.sharing import MadeOnce
+from tests.stored_launches import begin, finish
 
 
 @pytest.fixture(scope="session")
@@ -35,10 +33,9 @@ def quick_page(campaign_folder: Path, made_once: MadeOnce) -> Path:
 
 
 @pytest.fixture(scope="session")
-def arms_page(arms_folder: Path, made_once: MadeOnce) -> str:
-    """Where the page of that campaign is."""
-    folder = made_once("arms-page", lambda folder: report(arms_folder, folder))
-    return (folder / "report.html").as_uri()
+def arms_page(arms_folder: Path, made_once: MadeOnce) -> Path:
+    """The page of the campaign with several arms and MPIs."""
+    return made_once("arms-page", lambda folder: report(arms_folder, folder)) / "report.html"
 
 
 @pytest.fixture(scope="session")
@@ -47,22 +44,15 @@ def bench_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = ask(2, operations="Bcast", sizes="1KiB,64KiB", peers="openmpi")
     launch = schedule(asked, 1)[0].launches[0]
     out = tmp_path_factory.mktemp("results") / "bench"
-    header = {"name": "bench", "experiment": asked.to_dict(), "seed": 1, "machine": {}}
-    store.create(out, header | {"schedule": [{"block": 0, "launches": [launch.name]}]})
+    begin(out, asked, machine={}, schedule=[{"block": 0, "launches": [launch.name]}])
     rng = np.random.default_rng(1)
-    cells, samples = [], {}
-    for number, cell in enumerate(launch.plan):
-        key = f"c{number}"
-        cells.append(
-            asdict(cell) | {"samples": key, "warmup": 2, "group": 1, "turn": 2, "emulated": False}
-        )
-        samples[key] = rng.lognormal(-12, 0.1, (20, 2))
-    with store.incoming(out, launch.name) as place:
-        result = {"format": FORMAT, "launch": launch.to_dict(), "cells": cells}
-        result |= {"environment": {"versions": {}}, "ranks": []}
-        (place / "result.json").write_text(json.dumps(result))
-        np.savez(place / "samples.npz", **samples)
-        store.accept(out, launch.name, place)
+    samples = {f"c{number}": rng.lognormal(-12, 0.1, (20, 2)) for number in range(len(launch.plan))}
+    measured = {"warmup": 2, "group": 1, "turn": 2, "emulated": False}
+    cells = [
+        asdict(cell) | {"samples": key} | measured
+        for key, cell in zip(samples, launch.plan, strict=True)
+    ]
+    finish(out, launch, cells, samples)
     return out
 
 

@@ -193,15 +193,8 @@ def test_the_description_lists_what_lies_beyond_the_floor(drawing: Drawing) -> N
     assert "Allreduce, pickle, 4 MiB, regular: 1.2" in drawing.description
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (0.39, 1.5, [0.5, 0.9, 1, 1.4]),
-        (0.4, 2.3, [0.5, 0.9, 1, 2]),
-        (0.87, 10.4, [0.9, 1, 1.4, 10]),
-    ],
-)
-def test_a_stretched_axis_has_ticks_that_can_be_read(
-    low: float, high: float, expected: list[float]
-) -> None:
-    assert ticks(Sight([1024], ["regular"], low, high, True)) == expected
+def test_a_stretched_axis_has_ticks_that_can_be_read() -> None:
+    expected = {(0.39, 1.5): [0.5, 0.9, 1, 1.4], (0.4, 2.3): [0.5, 0.9, 1, 2]}
+    expected[0.87, 10.4] = [0.9, 1, 1.4, 10]
+    shown = {ends: ticks(Sight([1024], ["regular"], *ends, True)) for ends in expected}
+    assert shown == expected

@@ -4,6 +4,7 @@ The campaign has two profiles, two layouts and two MPIs.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +22,11 @@ VERDICTS = ("differs", "equivalent", "bounded", "too few blocks")
 
 
 @pytest.fixture
-def page(chromium: Any, arms_page: str) -> Iterator[WebDriver]:
+def page(chromium: Any, arms_page: Path) -> Iterator[WebDriver]:
     """The page, freshly opened; its console must stay empty."""
     chromium.get_log("browser")
     resize(chromium, 1400)
-    chromium.get(arms_page)
+    chromium.get(arms_page.as_uri())
     yield chromium
     assert chromium.get_log("browser") == []
 
@@ -199,10 +200,10 @@ def test_commands_and_data_paths_can_be_read(page: WebDriver) -> None:
     assert len(rows) == 2 * 6
 
 
-def test_without_its_script_the_page_holds_everything_else(chromium: Any, arms_page: str) -> None:
+def test_without_its_script_the_page_holds_everything_else(chromium: Any, arms_page: Path) -> None:
     chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        chromium.get(arms_page)
+        chromium.get(arms_page.as_uri())
         assert len(chromium.find_elements(By.CSS_SELECTOR, "tr[data-cell]")) == 144
         assert not chromium.find_elements(By.CSS_SELECTOR, "tr[data-cell] button")
         assert not chromium.find_element(By.CSS_SELECTOR, ".script").is_displayed()

@@ -4,7 +4,6 @@ import math
 from types import SimpleNamespace
 
 import pandas as pd
-import pytest
 
 from experiments.model import quantities
 from experiments.model.quantities import NOTHING
@@ -12,15 +11,12 @@ from plots.layout import labels
 from tests.campaigns import find
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(1, "1 B"), (1000, "1000 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (16 * 2**20, "16 MiB")],
-)
-def test_bytes_are_told_in_binary_units(count: int, text: str) -> None:
-    assert quantities.bytes_text(count) == text
+def test_bytes_are_in_binary_units() -> None:
+    texts = {1: "1 B", 1000: "1000 B", 1024: "1 KiB", 1536: "1.5 KiB", 16 * 2**20: "16 MiB"}
+    assert {count: quantities.bytes_text(count) for count in texts} == texts
 
 
-def test_a_decade_is_told_without_decimals() -> None:
+def test_a_decade_has_no_decimals() -> None:
     ticks = [quantities.tick_text(10.0**power) for power in (-7, -6, -4, -3, 0, 1)]
     assert ticks == ["100 ns", "1 µs", "100 µs", "1 ms", "1 s", "10 s"]
 
@@ -34,7 +30,7 @@ def test_a_ratio_has_its_interval_beside_it() -> None:
     assert quantities.interval_text(math.nan, math.nan) == NOTHING
 
 
-def test_a_small_p_is_never_told_as_zero() -> None:
+def test_a_small_p_is_never_zero() -> None:
     assert quantities.p_text(0.0004) == "< 0.001"
     assert quantities.p_text(0.03125) == "0.031"
 
@@ -55,33 +51,18 @@ def test_bandwidths_are_in_powers_of_ten() -> None:
     assert quantities.bandwidth_text(float("nan")) == NOTHING
 
 
-@pytest.mark.parametrize(
-    ("arm", "name", "short"),
-    [
-        ("host", "host", "host"),
-        ("host-again", "host again", "host-again"),
-        ("mpich-ucx", "mpich-ucx", "mpich-ucx"),
-        (
-            "docker-tuned-per-rank",
-            "Docker, tuned, a container per rank",
-            "docker-tuned-per-rank",
-        ),
-        (
-            "vm-knl-snc4-flat",
-            "emulated knl-snc4-flat",
-            "vm",
-        ),
-        (
-            "vm-docker-gh200-default-one",
-            "Docker in emulated gh200, default, one container",
-            "vm-docker-default-one",
-        ),
-        ("podman", "Podman", "podman"),
-    ],
-)
-def test_an_arm_is_named_by_its_levels(arm: str, name: str, short: str) -> None:
-    assert labels.arm_name(arm) == name
-    assert labels.short_arm(arm) == short
+def test_an_arm_is_named_by_its_levels() -> None:
+    inside, there = "docker-tuned-per-rank", "Docker in emulated gh200, default, one container"
+    names = {
+        "host": ("host", "host"),
+        "host-again": ("host again", "host-again"),
+        "mpich-ucx": ("mpich-ucx", "mpich-ucx"),
+        inside: ("Docker, tuned, a container per rank", inside),
+        "vm-knl-snc4-flat": ("emulated knl-snc4-flat", "vm"),
+        "vm-docker-gh200-default-one": (there, "vm-docker-default-one"),
+        "podman": ("Podman", "podman"),
+    }
+    assert {arm: (labels.arm_name(arm), labels.short_arm(arm)) for arm in names} == names
 
 
 def test_rows_of_an_emulated_machine_alert_the_reader() -> None:

@@ -41,11 +41,10 @@ def test_a_ratio_axis_holds_every_interval_within_its_limits() -> None:
     assert ratio_span(unknown, least=1.1, most=4) == 1.1
 
 
-@pytest.mark.parametrize("span", [1.1, 1.2, 1.5, 2.0, 3.0, 4.0, 10.0])
-def test_every_ratio_axis_has_a_tick_at_one_and_on_both_sides(span: float) -> None:
-    ticks = [tick for tick in even_ticks(span) if 1 / span <= tick <= span]
-    assert ticks[0] < 1 < ticks[-1]
-    assert 1 in ticks
+def test_every_ratio_axis_has_a_tick_at_one_and_on_both_sides() -> None:
+    for span in (1.1, 1.2, 1.5, 2.0, 3.0, 4.0, 10.0):
+        ticks = [tick for tick in even_ticks(span) if 1 / span <= tick <= span]
+        assert ticks[0] < 1 < ticks[-1] and 1 in ticks, span
 
 
 def test_ends_hold_what_an_axis_can_show() -> None:
