@@ -7,7 +7,7 @@ say what a figure must show. tests/conftest.py makes the fixtures known to all t
 import copy
 import functools
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,9 @@ from tests.stored_launches import begin, finish
 
 MPI = {"openmpi": "Open MPI v5.0.11", "mpich": "MPICH 5.0.2", "impi": "Intel MPI 2021.18"}
 SIZES = (1024, 16384, 262144, 4194304)
+TABLES = {
+    name for name, value in vars(Campaign).items() if isinstance(value, functools.cached_property)
+}
 
 
 def seconds(cell: dict[str, Any], rng: np.random.Generator) -> float:
@@ -145,17 +148,25 @@ def changed(campaign: Campaign, **attributes: Any) -> Campaign:
 
 def find(*, missing: dict[str, str] | None = None, blocks: int = 6, **levels: Any) -> Campaign:
     """A campaign of the model with these levels, the caller's own."""
-    return copy.deepcopy(_found(tuple((missing or {}).items()), blocks, **levels))
+    model = _model(tuple((missing or {}).items()), blocks, **levels)
+    own = {field.name: copy.deepcopy(getattr(model, field.name)) for field in fields(model)}
+    return changed(_Copy(**own), model=model)
 
 
 @functools.cache
-def _found(missing: tuple[tuple[str, str], ...], blocks: int, **levels: Any) -> Campaign:
-    """With every table, so that each is computed once for all tests."""
-    campaign = of_cells(make_cells(blocks=blocks, **levels), blocks, dict(missing))
-    for name, value in vars(Campaign).items():
-        if isinstance(value, functools.cached_property):
-            getattr(campaign, name)
-    return campaign
+def _model(missing: tuple[tuple[str, str], ...], blocks: int, **levels: Any) -> Campaign:
+    return of_cells(make_cells(blocks=blocks, **levels), blocks, dict(missing))
+
+
+class _Copy(Campaign):
+    """A copy of `model`, with every table of it: each is computed once for all tests, when one asks
+    for it, whatever that test has changed in its own campaign."""
+
+    def __getattribute__(self, name: str) -> Any:
+        own = super().__getattribute__("__dict__")
+        if name in TABLES and name not in own and "model" in own:
+            own[name] = copy.deepcopy(getattr(own["model"], name))
+        return super().__getattribute__(name)
 
 
 def write_campaign(
