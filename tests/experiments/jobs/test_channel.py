@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from experiments.results import store
 from experiments.schedule.turns import NONE, Action, Answer, Lost, Order
 from tests.second_user import SecondUser
 
-OPENED = 'for each; do if test -r "$each" -o -w "$each"; then echo "$each"; fi; done'
+OPENED = 'for path; do if test -r "$path" -o -w "$path"; then echo "$path"; fi; done'
 
 
 def test_pipes_and_their_folder_are_private_whatever_the_umask(tmp_path: Path) -> None:
@@ -46,26 +46,23 @@ def test_another_user_opens_no_pipe(second_user: SecondUser, shared_by_users: Pa
         assert second_user.run(words).stdout == f"{paths[0]}\n"  # it would be seen
 
 
-@pytest.mark.parametrize("put", [os.symlink, shutil.copy, lambda _, place: place.mkdir(), None])
-def test_a_rank_that_puts_something_in_the_place_of_its_pipe_gets_no_orders_written(
-    tmp_path: Path, put: Callable[[Path, Path], object] | None
-) -> None:
+def test_a_rank_that_puts_something_in_its_pipes_place_gets_no_orders(tmp_path: Path) -> None:
     """Where the driver is root, a launch's folder belongs to its ranks in a container."""
     precious = tmp_path / "precious"
     precious.write_text("as it was")
-    with store.incoming(tmp_path / "out", "0000-docker") as place, Pipes(place, 1) as ends:
-        pipe = place / "orders.0"
-        assert not ends.connect()
-        pipe.unlink()
-        if put is not None:
+    for put in (os.symlink, shutil.copy, lambda _, pipe: pipe.mkdir(), lambda *_: None):
+        with store.incoming(tmp_path / "out", "0000-docker") as place, Pipes(place, 1) as ends:
+            pipe = place / "orders.0"
+            assert not ends.connect()
+            pipe.unlink()
             put(precious, pipe)
-        with pytest.raises(Lost, match=r"was ended, its pipe orders\.0 (has gone|is none)"):
-            ends.connect()
-            ends.send("order")
-        shutil.rmtree(place)
-        with pytest.raises(FileNotFoundError):
-            ends.connect()
-    assert precious.read_text() == "as it was"
+            with pytest.raises(Lost, match=r"was ended, its pipe orders\.0 (has gone|is none)"):
+                ends.connect()
+                ends.send("order")
+            shutil.rmtree(place)
+            with pytest.raises(FileNotFoundError):
+                ends.connect()
+        assert precious.read_text() == "as it was", put
 
 
 RANK = """
@@ -91,10 +88,10 @@ class Ranks:
 
     def __init__(self, folder: Path, over_nodes: bool) -> None:
         self.folder, self.over_nodes = folder, over_nodes
-        self.each: list[subprocess.Popen[str]] = []
+        self.processes: list[subprocess.Popen[str]] = []
 
     def start(self, does: str = "works") -> None:
-        self.each = [
+        self.processes = [
             subprocess.Popen(
                 [sys.executable, "-c", RANK, str(self.folder), str(rank), does],
                 stdout=subprocess.PIPE,
@@ -116,61 +113,54 @@ class Ranks:
         return Channel(self.folder, 2, self.check, over_nodes=self.over_nodes)
 
     def check(self) -> None:
-        for rank, process in enumerate(self.each):
+        for rank, process in enumerate(self.processes):
             if process.poll() is not None:
                 raise Lost(f"rank {rank} ended with {process.returncode}")
 
 
 @pytest.fixture(params=[False, True], ids=["pipes", "sockets"])
-def ranks(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ranks]:
-    made = Ranks(tmp_path, request.param)
+def over_nodes(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def ranks(over_nodes: bool, tmp_path: Path) -> Iterator[Ranks]:
+    made = Ranks(tmp_path, over_nodes)
     yield made
-    for process in made.each:
+    for process in made.processes:
         process.kill()
         process.communicate()
 
 
-def test_all_ranks_carry_out_each_order_and_sleep_meanwhile(ranks: Ranks) -> None:
-    with ranks.at_work() as orders:
-        for cell in range(20):
-            answer = orders.ask([Order(Action.TURN, cell, 5, 2)])
-            assert answer == [Answer(seconds=cell, group=2)]  # rank 0's
-        time.sleep(0.3)
-        orders.ask([Order(Action.LEAVE)])
-        output = [process.communicate(timeout=10) for process in ranks.each]
-    assert [
-        (process.returncode, *texts) for process, texts in zip(ranks.each, output, strict=True)
-    ] == [(0, "left True True\n", "")] * 2
-
-
-def test_several_orders_are_carried_out_in_their_order_and_it_is_noted_whose_turn_it_is(
-    ranks: Ranks,
-) -> None:
+def test_ranks_carry_out_orders_in_turn_note_the_cell_and_sleep_meanwhile(ranks: Ranks) -> None:
     with ranks.channel() as orders:
         assert orders.at() == NONE
         ranks.start()
         orders.open()
-        given = [Order(Action.TURN, cell, 5, 2) for cell in (7, 3, 5)]
-        assert [answer.seconds for answer in orders.ask(given)] == [7, 3, 5]
+        for cell in range(20):
+            answer = orders.ask([Order(Action.TURN, cell, 5, 2)])
+            assert answer == [Answer(seconds=cell, group=2)]  # rank 0's
+        several = [Order(Action.TURN, cell, 5, 2) for cell in (7, 3, 5)]
+        assert [answer.seconds for answer in orders.ask(several)] == [7, 3, 5]
         assert orders.at() == 5
+        time.sleep(0.3)
         orders.ask([Order(Action.LEAVE)])
-        for process in ranks.each:
-            process.communicate(timeout=10)
+        for process in ranks.processes:
+            assert process.communicate(timeout=10) == ("left True True\n", "")
+            assert process.returncode == 0
         assert orders.at() == NONE
 
 
 def test_ranks_end_with_the_driver_that_they_wait_for(ranks: Ranks) -> None:
     with ranks.at_work() as orders:
         orders.ask([Order(Action.BEGIN, 0)])
-    for process in ranks.each:
+    for process in ranks.processes:
         _, output = process.communicate(timeout=10)
         assert process.returncode == 1
         assert output == "the driver of this campaign has ended\n"
 
 
-def test_a_rank_that_dies_in_its_turn_is_not_waited_for(
-    ranks: Ranks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rank_that_dies_is_not_waited_for(ranks: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "TURN_PATIENCE", 1e6)
     with ranks.at_work("dies") as orders:
         with pytest.raises(Lost, match="rank 1 ended with 3"):
@@ -179,9 +169,7 @@ def test_a_rank_that_dies_in_its_turn_is_not_waited_for(
             orders.ask([Order(Action.TURN, 1)])
 
 
-def test_a_turn_of_slow_operations_is_given_the_time_that_they_take(
-    ranks: Ranks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_operations_have_their_time(ranks: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "TURN_PATIENCE", 0.0)
     monkeypatch.setattr(channel, "LOOK", 0.1)
     with ranks.at_work("dawdles") as orders:
@@ -189,25 +177,19 @@ def test_a_turn_of_slow_operations_is_given_the_time_that_they_take(
         assert orders.ask([Order(Action.TURN, 1)])[0].seconds == 1
 
 
-def test_a_rank_that_hangs_is_waited_for_no_longer_than_it_may_take(
-    ranks: Ranks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rank_that_hangs_is_given_up(ranks: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "TURN_PATIENCE", 1.0)
     with ranks.at_work("hangs") as orders, pytest.raises(Lost, match="does not answer"):
         orders.ask([Order(Action.TURN, 0)])
 
 
-def test_a_launch_that_never_waits_for_orders_is_reported_so(ranks: Ranks) -> None:
-    with (
-        Channel(ranks.folder, 2, ranks.check, patience=0.2) as orders,
-        pytest.raises(Lost, match="did not start within 0 s"),
-    ):
-        orders.open()
-
-
-def test_a_launch_that_ends_before_it_waits_is_noticed(ranks: Ranks) -> None:
-    with Channel(ranks.folder, 2, ranks.check) as orders:
-        ranks.each = [subprocess.Popen(["false"], text=True)]
+def test_a_launch_that_does_not_begin_or_ends_before_is_reported_so(tmp_path: Path) -> None:
+    ranks = Ranks(tmp_path, over_nodes=False)
+    with Channel(tmp_path, 2, ranks.check, patience=0.2) as orders:
+        with pytest.raises(Lost, match="did not start within 0 s"):
+            orders.open()
+        ranks.processes = [subprocess.Popen(["false"], text=True)]
+        ranks.processes[0].wait()
         with pytest.raises(Lost, match="rank 0 ended with 1"):
             orders.open()
 
@@ -224,29 +206,21 @@ def babble(folder: Path, line: bytes) -> None:
         orders.readline()
 
 
-@pytest.mark.parametrize("over_nodes", [False, True], ids=["pipes", "sockets"])
-@pytest.mark.parametrize("line", [b"", b"\xff", FIT.replace("0", "1").encode()])
 def test_what_is_no_answer_is_the_loss_of_its_launch_and_no_other_error(
-    tmp_path: Path, over_nodes: bool, line: bytes
-) -> None:
-    with Channel(tmp_path, 1, lambda: None, over_nodes=over_nodes) as orders:
-        threading.Thread(target=babble, args=(tmp_path, line + b"\n"), daemon=True).start()
-        orders.open()
-        with pytest.raises(Lost, match=r"gives wrong answers: .*(is no answer|decode)") as lost:
-            orders.ask([Order(Action.BEGIN, 0)])
-        assert str(lost.value).isprintable()
-
-
-@pytest.mark.parametrize("over_nodes", [False, True], ids=["pipes", "sockets"])
-def test_a_line_without_an_end_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, over_nodes: bool
 ) -> None:
     monkeypatch.setattr(lines, "LONGEST", 1000)
-    with Channel(tmp_path, 1, lambda: None, over_nodes=over_nodes) as orders:
-        threading.Thread(target=babble, args=(tmp_path, b"x" * 2000), daemon=True).start()
-        orders.open()
-        with pytest.raises(Lost, match="a line has more than 1,000 bytes"):
-            orders.ask([Order(Action.BEGIN, 0)])
+    other_rank = FIT.replace("0", "1").encode()
+    for number, line in enumerate((b"\n", b"\xff\n", other_rank + b"\n", b"x" * 2000)):
+        why = r"is no answer|decode" if line.endswith(b"\n") else "a line has more than 1,000 bytes"
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with Channel(folder, 1, lambda: None, over_nodes=over_nodes) as orders:
+            threading.Thread(target=babble, args=(folder, line), daemon=True).start()
+            orders.open()
+            with pytest.raises(Lost, match=rf"gives wrong answers: .*({why})") as lost:
+                orders.ask([Order(Action.BEGIN, 0)])
+            assert str(lost.value).isprintable(), line
 
 
 def test_a_rank_that_answers_twice_is_given_up(tmp_path: Path) -> None:

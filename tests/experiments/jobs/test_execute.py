@@ -49,36 +49,36 @@ def after(path: Path, error: type[BaseException]) -> Callable[[], None]:
 
 
 def stopped(folder: Path, code: str, error: type[BaseException] = RuntimeError) -> str:
-    """The text that `code` wrote into the file `told`, upon which an error ended its process."""
-    told = folder / "told"
+    """The text that `code` wrote into the file `note`, upon which an error ended its process."""
+    note = folder / "note"
     begin = "import os, pathlib, signal, subprocess, time\n"
-    begin += f"told = pathlib.Path({str(told)!r})\n"
+    begin += f"note = pathlib.Path({str(note)!r})\n"
     with pytest.raises(error):
         command = python(f"{begin}{code}\ntime.sleep(600)")
-        execute(command, folder / "log", None, after(told, error))
-    return told.read_text()
+        execute(command, folder / "log", None, after(note, error))
+    return note.read_text()
 
 
-def test_output_and_exit_code_of_a_process_are_kept_and_it_has_the_drivers_variables(
-    tmp_path: Path,
-) -> None:
+def test_output_and_exit_code_are_kept_and_variables_passed_on(tmp_path: Path) -> None:
     log, shown = tmp_path / "log", "print(os.environ['GREETING'], os.environ['PATH'])"
     assert execute(python(f"import os, sys; {shown}; sys.exit(3)"), log, None, never) == 3
     assert log.read_text() == f"hello {os.environ['PATH']}\n"
 
 
 def test_ctrl_c_ends_the_process_and_what_it_started(tmp_path: Path) -> None:
+    """Open MPI gives each rank its own process group, which ending mpiexec's does not reach."""
     pids = stopped(
         tmp_path,
-        "child = subprocess.Popen(['sleep', '600'])\ntold.write_text(f'{os.getpid()} {child.pid}')",
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        "rank = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        "note.write_text(f'{os.getpid()} {child.pid} {rank.pid}')",
         KeyboardInterrupt,
     )
+    assert len(pids.split()) == 3
     assert not any(alive(int(pid)) for pid in pids.split())
 
 
-def test_a_process_is_given_longer_to_end_what_it_started_unless_that_is_gone(
-    tmp_path: Path,
-) -> None:
+def test_a_process_has_longer_to_end_what_it_started_unless_that_is_gone(tmp_path: Path) -> None:
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     command = python(
         "import pathlib, signal, sys, time\n"
@@ -96,16 +96,6 @@ def test_a_process_is_given_longer_to_end_what_it_started_unless_that_is_gone(
         with pytest.raises(error):
             execute(slow, tmp_path / "log", None, after(begun, error))
         assert ended.exists() == (grace > 1 and error is RuntimeError)
-
-
-def test_a_rank_in_a_session_of_its_own_is_found_and_ended(tmp_path: Path) -> None:
-    """Open MPI gives each rank its own process group, which ending mpiexec's does not reach."""
-    pid = stopped(
-        tmp_path,
-        "rank = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
-        "told.write_text(str(rank.pid))",
-    )
-    assert not alive(int(pid))
 
 
 @pytest.mark.ranks
@@ -145,11 +135,8 @@ def test_the_folder_of_a_launcher_is_not_removed_where_a_process_has_its_pid_now
 
 
 def test_a_process_that_ignores_the_request_to_end_is_ended(tmp_path: Path) -> None:
-    pid = stopped(
-        tmp_path,
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntold.write_text(str(os.getpid()))",
-    )
-    assert not alive(int(pid))
+    ignoring = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nnote.write_text(str(os.getpid()))"
+    assert not alive(int(stopped(tmp_path, ignoring)))
 
 
 def test_a_container_without_an_engine_is_an_error_that_names_doctor(tmp_path: Path) -> None:
@@ -163,18 +150,16 @@ def test_the_shared_memory_of_killed_ranks_goes_and_that_of_others_stays(
     monkeypatch.setenv(tracking.NAMED_SHM, str(tmp_path))
     others, ours = (tmp_path / f"sm_segment.{i}" for i in range(2))
     others.write_bytes(b"of a job that runs")
-    stopped(tmp_path, f"pathlib.Path({str(ours)!r}).write_bytes(b'x')\ntold.write_text('x')")
+    stopped(tmp_path, f"pathlib.Path({str(ours)!r}).write_bytes(b'x')\nnote.write_text('x')")
     assert [path.exists() for path in (others, ours)] == [True, False]
 
 
-def test_a_named_segment_of_direct_goes_with_a_rank_killed_before_all_have_mapped_it(
-    tmp_path: Path,
-) -> None:
+def test_a_named_segment_of_direct_goes_with_a_killed_rank(tmp_path: Path) -> None:
     left = stopped(
         tmp_path,
         "from hbmcomm.memory import segment\n"
         "made = segment.create('shm', 4096)\n"
-        "told.write_text(made.locator.path)",
+        "note.write_text(made.locator.path)",
     )
     assert Path(left).parent == tracking.SHM
     assert not Path(left).exists()
@@ -226,9 +211,7 @@ def looking(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) ->
     monkeypatch.setattr(tracking, "mapped", slow)
 
 
-def test_a_segment_that_is_unmapped_in_a_moment_goes(
-    made: BinaryIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_segment_that_is_unmapped_goes(made: BinaryIO, monkeypatch: pytest.MonkeyPatch) -> None:
     held = mmap.mmap(made.fileno(), 4096)
     looking(monkeypatch, held.close)
     tracking.remove_segments(tracking.segments() - {SEGMENT})
@@ -261,7 +244,7 @@ def test_a_segment_that_a_living_process_maps_soon_stays_as_long_as_it_is_mapped
     assert not SEGMENT.exists()
 
 
-def test_processes_that_carry_the_mark_are_gone_when_their_end_is_told() -> None:
+def test_processes_that_carry_the_mark_are_gone_when_they_were_ended() -> None:
     code = "x = bytearray(2**28); print('ready', flush=True); import time; time.sleep(600)"
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, env=MARKED, stdout=subprocess.PIPE) as process:
@@ -269,25 +252,6 @@ def test_processes_that_carry_the_mark_are_gone_when_their_end_is_told() -> None
         process.stdout.readline()
         tracking.end_marked("test")
         assert not alive(process.pid)
-
-
-def test_a_process_whose_environment_is_empty_while_it_executes_is_ended_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looks, look = 0, tracking.marked
-
-    def begun_in_between(mark: str) -> set[str]:
-        nonlocal looks
-        looks += 1
-        return look(mark) if looks > 1 else set()
-
-    monkeypatch.setattr(tracking, "marked", begun_in_between)
-    with subprocess.Popen(["sleep", "600"], env=MARKED) as process:
-        try:
-            tracking.end_marked("test")
-            assert not alive(process.pid)
-        finally:
-            process.kill()
 
 
 @pytest.mark.container
@@ -299,18 +263,8 @@ def test_a_process_whose_environment_is_empty_while_it_executes_is_ended_too(
     ],
 )
 def test_a_container_that_the_engine_refuses_is_not_an_engine_that_failed(
-    tmp_path: Path,
-    engine: Any,
-    image: Any,
-    name: str,
-    options: dict[str, str],
-    error: type[Exception],
-    words: str,
+    tmp_path: Path, engine: Any, image: Any, name: str, options: Any, error: Any, words: str
 ) -> None:
+    refused = Container(name, ("true",), options | {"name": "hbmcomm-test-refused"})
     with pytest.raises(error, match=words):
-        execute(
-            Container(name, ("true",), options | {"name": "hbmcomm-test-refused"}),
-            tmp_path / "log",
-            engine,
-            never,
-        )
+        execute(refused, tmp_path / "log", engine, never)

@@ -30,9 +30,7 @@ def test_what_ranks_report_is_shown_whatever_libraries_print_after_it(
     assert sum(REPORT[8:] in line for line in output) == (REPORT in lines)
 
 
-def test_a_full_disk_explains_itself_without_the_launchers_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_explains_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "a.log"
     log.write_text("prterun noticed that\n" * 13)
     monkeypatch.setattr(failures, "disk_full", lambda folder: True)

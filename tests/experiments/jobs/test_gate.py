@@ -65,18 +65,10 @@ def started(tmp_path: Path) -> Started:
             Gate(folder, ()) as gate,
         ):
             gate_build.put(folder, compiled)
-            kept = [
-                *before,
-                folder / KEEPER,
-                folder / SOCKET,
-                folder / library,
-                tmp_path,
-                "--",
-                *words,
-            ]
+            kept = [*before, folder / KEEPER, folder / SOCKET, folder / library, tmp_path, "--"]
             with (tmp_path / "log").open("wb") as log:
                 process = subprocess.Popen(
-                    [str(word) for word in kept],
+                    [str(word) for word in (*kept, *words)],
                     env={**os.environ, **(environment or {})},
                     stdout=log,
                     stderr=log,
@@ -102,9 +94,16 @@ def of_two(mpi: str, *program: str) -> tuple[list[str], dict[str, str]]:
     return mpiexec(mpi, mpi_wheels.ensure(mpi, print), 2, passthrough.cores(), program)
 
 
-def to_the_end(run: Run) -> dict[str, CallCount]:
-    """Let a run of an MPI program work to its end; its calls."""
+def ready(run: Run, mpi: str = "openmpi") -> set[str]:
+    """Hold a run of an MPI program behind MPI_Init; what libraries it has."""
     run.make_ready(Timed.RANKS, PATIENCE)
+    for rank in run.gate.ranks.values():
+        assert loaded.has_large_counts(rank.pid, rank.library) == (mpi != "openmpi")
+    return set(loaded.loaded(run.pids))
+
+
+def to_the_end(run: Run) -> dict[str, CallCount]:
+    """Let a run that is ready work to its end; its calls."""
     while not run.work(0.05):
         pass
     counts = run.counts()
@@ -119,15 +118,14 @@ def bands(counts: dict[str, CallCount]) -> dict[str, str]:
 
 @pytest.mark.ranks
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
-def test_the_calls_of_a_program_in_c_are_counted_by_their_sizes(
-    started: Started, tmp_path: Path, mpi: str
-) -> None:
+def test_calls_of_c_are_counted_by_size(started: Started, tmp_path: Path, mpi: str) -> None:
     program = tmp_path / "calls"
     compiler = mpi_wheels.ensure(mpi, print) / "bin/mpicc"
     source = Path(__file__).with_name("calls.c")
     subprocess.run([compiler, "-O1", source, "-o", program], check=True)
     words, variables = of_two(mpi, str(program))
     with started(words, environment=variables) as run:
+        assert {"C library", "MPI"} <= ready(run, mpi)
         counts = to_the_end(run)
     barrier = counts.pop("Barrier")  # one rank may still be in it when the other one is at its end
     assert barrier.calls[0] in (1, 2)
@@ -160,15 +158,8 @@ def test_the_calls_of_mpi4py_are_counted(started: Started, tmp_path: Path, mpi: 
     )
     python = mpi_wheels.ensure(mpi, print) / "bin/python"
     words, variables = of_two(mpi, str(python), str(program))
-    with started(words, environment=variables) as run:
-        run.open_gate(PATIENCE)
-        large = all(
-            loaded.has_large_counts(rank.pid, rank.library) for rank in run.gate.ranks.values()
-        )
-        libraries = loaded.loaded(run.pids)
-    assert large == (mpi != "openmpi")
-    assert {"C library", "MPI", "Python"} <= libraries.keys()
-    with started(words, LARGE if large else LIBRARY, variables) as run:
+    with started(words, LIBRARY if mpi == "openmpi" else LARGE, variables) as run:
+        assert {"C library", "MPI", "Python"} <= ready(run, mpi)
         counts = to_the_end(run)
     assert counts["Allreduce"].calls == [0, 0, 0, 14, 0, 0]
     assert counts["Barrier"].calls[0] in (1, 2)  # one rank may still be in it at the end
@@ -177,9 +168,7 @@ def test_the_calls_of_mpi4py_are_counted(started: Started, tmp_path: Path, mpi: 
 
 
 @pytest.mark.ranks
-def test_time_in_a_call_does_not_count_while_a_rank_is_stopped(
-    started: Started, tmp_path: Path
-) -> None:
+def test_time_in_a_call_does_not_count_while_stopped(started: Started, tmp_path: Path) -> None:
     program = tmp_path / "late.py"
     program.write_text(
         "from mpi4py import MPI; import time\n"
@@ -213,9 +202,7 @@ def work_in_slices_alone(run: Run, files: Sequence[Path]) -> None:
 
 
 @pytest.mark.parametrize("other", ["helper", "daemon"])
-def test_a_run_and_what_it_started_work_in_its_slices_alone(
-    started: Started, tmp_path: Path, other: str
-) -> None:
+def test_a_run_and_children_work_in_slices(started: Started, tmp_path: Path, other: str) -> None:
     program, own = tmp_path / "ticks.py", tmp_path / "own"
     program.write_text(TICKS)
     both = (own, Path(f"{own}.helper"))
@@ -227,9 +214,7 @@ def test_a_run_and_what_it_started_work_in_its_slices_alone(
 
 
 @pytest.mark.ranks
-def test_a_daemon_of_a_rank_is_stopped_with_it_where_the_launcher_becomes_its_parent(
-    started: Started, tmp_path: Path
-) -> None:
+def test_a_daemon_of_a_rank_is_stopped_with_it(started: Started, tmp_path: Path) -> None:
     """As in a container, of which the launcher is the first process."""
     program, own = tmp_path / "ticks.py", tmp_path / "own"
     program.write_text(TICKS)
@@ -247,9 +232,7 @@ def test_a_daemon_of_a_rank_is_stopped_with_it_where_the_launcher_becomes_its_pa
 
 
 @pytest.mark.ranks
-def test_an_mpi_program_that_a_rank_starts_goes_on_at_once(
-    started: Started, tmp_path: Path
-) -> None:
+def test_an_mpi_program_of_a_rank_goes_on_at_once(started: Started, tmp_path: Path) -> None:
     program = tmp_path / "starts.py"
     program.write_text(
         "import os, subprocess, sys\n"
@@ -261,14 +244,13 @@ def test_an_mpi_program_that_a_rank_starts_goes_on_at_once(
     )
     words, variables = of_two("openmpi", sys.executable, str(program))
     with started(words, environment=variables) as run:
+        ready(run)
         counts = to_the_end(run)
         assert run.gate.is_repeated
     assert counts["Barrier"].calls[0] in (1, 2)
 
 
-def test_a_program_that_starts_others_all_the_time_is_stopped_at_any_moment(
-    started: Started,
-) -> None:
+def test_a_program_that_starts_others_is_stopped_at_any_moment(started: Started) -> None:
     """A parent in vfork(2) stops only when its child, which must not be stopped, executes."""
     code = "import subprocess\nwhile True: subprocess.run(['/bin/true'])"
     with started([sys.executable, "-c", code]) as run:
@@ -280,12 +262,9 @@ def test_a_program_that_starts_others_all_the_time_is_stopped_at_any_moment(
         run.kill()
 
 
-def test_a_program_that_is_not_there_is_said_so(started: Started) -> None:
+def test_a_program_that_cannot_be_executed_is_reported_so(started: Started, tmp_path: Path) -> None:
     with started(["no-such-program"]) as run, pytest.raises(RunLost, match="No such file"):
         run.open_gate(None)
-
-
-def test_a_program_of_another_architecture_is_said_so(started: Started, tmp_path: Path) -> None:
     program = tmp_path / "foreign"
     header = bytearray(Path("/proc/self/exe").read_bytes()[:4096])
     header[18:20] = (0xF3).to_bytes(2, "little")  # RISC-V; see elf(5), e_machine
@@ -306,9 +285,7 @@ def test_a_program_without_mpi_is_timed_as_a_whole(started: Started) -> None:
 
 
 @pytest.mark.ranks
-def test_ranks_that_do_not_all_leave_init_are_not_waited_for_without_end(
-    started: Started, tmp_path: Path
-) -> None:
+def test_ranks_that_do_not_all_leave_init_are_given_up(started: Started, tmp_path: Path) -> None:
     program = tmp_path / "stuck.py"
     program.write_text(
         "import os, time\n"
@@ -316,10 +293,8 @@ def test_ranks_that_do_not_all_leave_init_are_not_waited_for_without_end(
         "from mpi4py import MPI\n"
     )
     words, variables = of_two("openmpi", sys.executable, str(program))
-    with (
-        started(words, environment=variables) as run,
-        pytest.raises(RunLost, match="left MPI_Init"),
-    ):
+    lost = pytest.raises(RunLost, match="left MPI_Init")
+    with started(words, environment=variables) as run, lost:
         run.open_gate(3.0)
 
 

@@ -94,9 +94,7 @@ def test_the_secrets_go_through_no_link(tmp_path: Path) -> None:
     assert precious.read_text() == "as it was"
 
 
-def test_the_driver_listens_at_the_addresses_that_it_announces_alone(
-    ends: Sockets, tmp_path: Path
-) -> None:
+def test_the_driver_listens_at_announced_addresses_alone(ends: Sockets, tmp_path: Path) -> None:
     places = listener(tmp_path)["places"]
     assert [address for address, _ in places] == sockets.addresses()
     for address, port in places:
@@ -105,9 +103,7 @@ def test_the_driver_listens_at_the_addresses_that_it_announces_alone(
             socket.create_connection(("127.0.0.2", port), 5.0)
 
 
-def test_an_address_that_has_gone_is_not_announced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_address_that_has_gone_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "addresses", lambda: ["192.0.2.1", "127.0.0.1"])
     with Sockets(tmp_path, 1):
         loopback(tmp_path)
@@ -131,41 +127,28 @@ def test_an_address_where_nobody_answers_is_passed_by(
         ends.receive(5.0)
 
 
-@pytest.mark.parametrize("hello", [b"", b"{}\n", b"x" * 300, "SECRET"])
-def test_whoever_else_connects_is_sent_away(
-    ends: Sockets, tmp_path: Path, hello: bytes | str
-) -> None:
-    """Someone who shows the secret itself too."""
-    if isinstance(hello, str):
-        hello = listener(tmp_path)["secret"].encode() * 2
-    with socket.create_connection(loopback(tmp_path), 5.0) as stranger:
-        stranger.sendall(hello)
-        stranger.shutdown(socket.SHUT_WR)
-        assert not connected(ends, 0.2)
-        with contextlib.suppress(ConnectionResetError):
-            assert len(stranger.recv(100)) == 32 and stranger.recv(100) == b""
+def test_strangers_and_ranks_of_other_launches_are_sent_away(ends: Sockets, tmp_path: Path) -> None:
+    """One who shows the secret itself, too."""
+    place, secret = loopback(tmp_path), listener(tmp_path)["secret"]
+    for hello in (b"", b"{}\n", b"x" * 300, secret.encode() * 2):
+        with socket.create_connection(place, 5.0) as stranger:
+            stranger.sendall(hello)
+            stranger.shutdown(socket.SHUT_WR)
+            assert not connected(ends, 0.2), hello
+            with contextlib.suppress(ConnectionResetError):
+                assert len(stranger.recv(100)) == 32 and stranger.recv(100) == b""
+    for rank in (1, 2**32 - 1):
+        with socket.create_connection(place, 5.0) as caller:
+            end = CallerEnd(caller, secret, place, rank)
+            assert not connected(ends, 0.05) and not end.receive()
+            assert not connected(ends, 0.05), rank
+            with pytest.raises(ConnectionResetError):
+                end.receive()
     echo(tmp_path)
     assert connected(ends)
 
 
-@pytest.mark.parametrize("rank", [1, 2**32 - 1])
-def test_a_rank_that_is_none_of_the_launch_is_sent_away(
-    ends: Sockets, tmp_path: Path, rank: int
-) -> None:
-    place = loopback(tmp_path)
-    with socket.create_connection(place, 5.0) as caller:
-        end = CallerEnd(caller, listener(tmp_path)["secret"], place, rank)
-        assert not connected(ends, 0.05) and not end.receive()
-        assert not connected(ends, 0.05)
-        with pytest.raises(ConnectionResetError):
-            end.receive()
-    echo(tmp_path)
-    assert connected(ends)
-
-
-def test_a_stranger_that_a_rank_calls_first_cannot_take_its_place(
-    ends: Sockets, tmp_path: Path
-) -> None:
+def test_a_stranger_that_a_rank_calls_cannot_replace_it(ends: Sockets, tmp_path: Path) -> None:
     """It hands on the driver's challenge, and the rank's answer at once."""
     place, secret = loopback(tmp_path), listener(tmp_path)["secret"]
     with (
@@ -185,9 +168,7 @@ def test_a_stranger_that_a_rank_calls_first_cannot_take_its_place(
     assert connected(ends)
 
 
-def test_many_ranks_that_connect_at_once_are_all_connected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_ranks_can_connect_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than there may be strangers."""
     monkeypatch.setattr(sockets, "CALLERS", 2)
     with Sockets(tmp_path, 16) as ends, contextlib.ExitStack() as stack:
@@ -285,33 +266,27 @@ def test_a_rank_waits_no_longer_than_its_deadline_for_a_driver_that_is_silent(
         lines.opened(tmp_path, 0).__enter__()
 
 
-@pytest.mark.parametrize(
-    ("number", "expected"),
-    [
-        (errno.ETIMEDOUT, NodeLost),
-        (errno.EHOSTUNREACH, NodeLost),
-        (errno.ECONNRESET, ConnectionResetError),
-    ],
-    ids=errno.errorcode.get,
-)
 def test_a_node_that_no_longer_answers_is_no_rank_that_ends(
-    ends: Sockets,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    number: int,
-    expected: type[Exception],
+    ends: Sockets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*arguments: Any) -> NoReturn:
-        raise OSError(number, os.strerror(number))
-
     thread = echo(tmp_path)
     assert connected(ends)
     ends.send("an order\n")
     thread.join(5.0)
-    for name, act in {"recv": lambda: ends.receive(5.0), "sendall": lambda: ends.send("x")}.items():
-        monkeypatch.setattr(socket.socket, name, fail, raising=False)
-        with pytest.raises(expected):
-            act()
+    for number, expected in (
+        (errno.ETIMEDOUT, NodeLost),
+        (errno.EHOSTUNREACH, NodeLost),
+        (errno.ECONNRESET, ConnectionResetError),
+    ):
+
+        def fail(*arguments: Any, number: int = number) -> NoReturn:
+            raise OSError(number, os.strerror(number))
+
+        acts = {"recv": lambda: ends.receive(5.0), "sendall": lambda: ends.send("x")}
+        for name, act in acts.items():
+            monkeypatch.setattr(socket.socket, name, fail, raising=False)
+            with pytest.raises(expected):
+                act()
 
 
 def test_the_addresses_are_those_of_this_machine_and_loopback_comes_last() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mpi4py import MPI
 
 from experiments.analysis.mpi_transport_log import chosen
 from experiments.environments.mpiexec import asking
@@ -20,6 +21,12 @@ from experiments.processes import tracking
 from tests.starting import Start
 
 PROGRAM = Path(__file__).parents[1] / "ranks" / "tell.py"
+MESSAGES_BY_TCP = {
+    "OMPI_MCA_btl": "tcp,self",
+    "OMPI_MCA_btl_tcp_if_include": "lo",
+    "OMPI_MCA_pml": "ob1",
+}
+"""Ranks that share nothing can still send each other their answers."""
 
 Report = tuple[dict[str, Any], str]
 
@@ -75,9 +82,7 @@ def test_an_mpi_that_says_single_copy_copies_a_message_once(
 @pytest.mark.parametrize(
     ("mpi", "memory"), [("openmpi", "sm"), ("mpich", "posix"), ("impi", "shm")]
 )
-def test_on_one_node_an_mpi_says_shared_memory(
-    reported: Callable[[str], Report], mpi: str, memory: str
-) -> None:
+def test_mpis_say_shared_memory(reported: Callable[[str], Report], mpi: str, memory: str) -> None:
     path, log = reported(mpi)
     assert (path["told"]["ranks"], path["told"]["nodes"]) == ("3", "1")
     ways = chosen(path, log)
@@ -88,15 +93,7 @@ def test_on_one_node_an_mpi_says_shared_memory(
 @pytest.mark.parametrize(
     ("mpi", "variables", "network"),
     [
-        (
-            "openmpi",
-            {
-                "OMPI_MCA_pml": "ob1",
-                "OMPI_MCA_btl": "tcp,self",
-                "OMPI_MCA_btl_tcp_if_include": "lo",
-            },
-            "tcp",
-        ),
+        ("openmpi", MESSAGES_BY_TCP, "tcp"),
         ("mpich", {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "self,tcp"}, "UCX tcp"),
         (
             "impi",
@@ -116,9 +113,7 @@ def test_without_shared_memory_an_mpi_says_its_network(
 
 @pytest.mark.ranks
 @pytest.mark.parametrize("mpi", MPIS)
-def test_an_mpi_that_was_asked_says_nothing_while_messages_go(
-    reported: Callable[[str], Report], mpi: str
-) -> None:
+def test_an_mpi_is_silent_while_messages_go(reported: Callable[[str], Report], mpi: str) -> None:
     printed = reported(mpi)[1].splitlines()
     begin = printed.index("begin")
     assert begin > 0
@@ -126,33 +121,28 @@ def test_an_mpi_that_was_asked_says_nothing_while_messages_go(
 
 
 @pytest.mark.ranks
-def test_one_rank_alone_copies_nothing(tell: Callable[..., Report]) -> None:
+def test_one_rank_copies_nothing_and_is_its_own_neighbour(tell: Callable[..., Report]) -> None:
     path, log = tell("openmpi", 1)
     assert path["told"]["copies"] == ALONE
     assert chosen(path, log)["network"] == "none"
+    assert {path[tried] for tried in TRIED} == {WORKS}
 
 
 APART = Path(__file__).parents[1] / "ranks" / "apart.py"
-MESSAGES_BY_TCP = {
-    "OMPI_MCA_btl": "tcp,self",
-    "OMPI_MCA_btl_tcp_if_include": "lo",
-    "OMPI_MCA_pml": "ob1",
-}
-"""Ranks that share nothing must be able to tell each other what they found."""
 
 Probe = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture
 def probe(mpirun: Start, tmp_path: Path) -> Probe:
-    """probe(*switches, ranks=2): every rank's answers, each in namespaces of its own."""
+    """probe(*switches): the answers of two ranks, each in namespaces of its own."""
 
-    def run(*switches: str, ranks: int = 2) -> list[dict[str, Any]]:
+    def run(*switches: str) -> list[dict[str, Any]]:
         asked = [switch for switch in switches if not switch.startswith("--own")]
-        if asked and subprocess.run(["unshare", *asked, "true"], capture_output=True).returncode:
+        if subprocess.run(["unshare", *asked, "true"], capture_output=True).returncode:
             pytest.skip("this user may not make namespaces")
-        out = tmp_path / "found.json"
-        mpirun(APART, ranks, str(out), *switches, env=MESSAGES_BY_TCP if switches else None)
+        out = tmp_path / "answers.json"
+        mpirun(APART, 2, str(out), *switches, env=MESSAGES_BY_TCP)
         assert not list(SHARED_MEMORY.glob("hbmcomm.probe.*")), "nothing is left"
         answers: list[dict[str, Any]] = json.loads(out.read_text())
         return answers
@@ -161,8 +151,10 @@ def probe(mpirun: Start, tmp_path: Path) -> Probe:
 
 
 @pytest.mark.ranks
-def test_ranks_of_one_place_have_nothing_apart(probe: Probe) -> None:
-    for rank in probe(ranks=3):
+def test_ranks_of_one_place_have_nothing_apart(reported: Callable[[str], Report]) -> None:
+    ranks = reported("openmpi")[0]["ranks"]
+    assert len(ranks) == 3
+    for rank in ranks:
         assert rank["namespaces_apart"] == "none"
         assert rank["hostnames"] == "1"
         assert rank["memfd"] == rank["shm"] == WORKS
@@ -184,30 +176,21 @@ def test_ranks_with_a_dev_shm_each_do_not_see_each_others_files(probe: Probe) ->
         assert rank["namespaces_apart"] == "ipc, mnt"
 
 
-@pytest.mark.ranks
-def test_one_rank_is_its_own_neighbour(probe: Probe) -> None:
-    (alone,) = probe(ranks=1)
-    assert {alone[tried] for tried in TRIED} == {WORKS}
-
-
-def test_a_file_that_cannot_be_filled_is_not_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_file_that_is_not_filled_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, _: bytes) -> None:
         path.touch()
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(datapath, "SHARED_MEMORY", tmp_path)
     monkeypatch.setattr(Path, "write_bytes", full)
-    with datapath._named(b"mark") as name:
-        assert name == ""
+    assert datapath.probe(MPI.COMM_SELF)["shm"] == "refused (no such file can be made)"
     assert not list(tmp_path.iterdir())
 
 
-def test_a_killed_ranks_file_is_one_that_is_looked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_ranks_file_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datapath, "SHARED_MEMORY", tmp_path)
     monkeypatch.setattr(tracking, "SHM", tmp_path)
-    with datapath._named(b"mark") as name:
-        assert tracking.segments() == {tmp_path / name}
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)  # it was killed before
+    datapath.probe(MPI.COMM_SELF)
+    (left,) = tmp_path.iterdir()
+    assert tracking.segments() == {left}

@@ -37,9 +37,7 @@ MACHINE = {
 """One node with CPUs and a faster one without."""
 
 
-def test_what_stays_the_same_from_launch_to_launch_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_stays_the_same_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MEMKIND_HBW_NODES", "MEMKIND_HBW_THRESHOLD", "MEMKIND_DAX_KMEM_NODES"):
         monkeypatch.delenv(name, raising=False)
     write_machine(MACHINE, tmp_path)
@@ -74,32 +72,31 @@ def test_every_version_is_that_of_this_process() -> None:
     assert installed["mpi4py"] == metadata.version("mpi4py")
     assert installed["memkind"]
     assert all(isinstance(version, str) and version for version in installed.values())
+    assert any(digit in installed["mpi"] for digit in "0123456789")
+    assert "package" not in installed["mpi"], "where it was built"
+    assert "\0" not in installed["mpi"]
 
 
-def test_the_mpi_is_named_without_where_it_was_built() -> None:
-    name = versions.versions()["mpi"]
-    assert any(digit in name for digit in "0123456789")
-    assert "package" not in name
-    assert "\0" not in name
-
-
-def test_a_file_that_cannot_be_read_is_told_as_not_found(tmp_path: Path) -> None:
-    readable = tmp_path / "library"
+def test_an_unreadable_library_has_no_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readable = tmp_path / "libmpi.so.40"
     readable.write_bytes(b"code")
-    assert versions._digest(readable) == hashlib.sha256(b"code").hexdigest()[:16]
-    assert versions._digest(tmp_path / "none") == "not found"
+    digest = hashlib.sha256(b"code").hexdigest()[:16]
+    for path, expected in ((readable, digest), (tmp_path / "none/libmpi.so.40", "not found")):
+        maps = f"7f00-7f01 r-xp 00001000 fe:00 17 {path}\n"
+        monkeypatch.setattr(versions, "read", lambda _, maps=maps: maps)
+        assert versions.hashes()["libmpi"] == expected
 
 
-def test_every_setting_is_reported_in_words_or_as_not_found() -> None:
+def test_every_setting_is_reported_in_words_or_as_not_found(tmp_path: Path) -> None:
+    assert facts.read(tmp_path / "none") == "not found"
+    assert facts.shm_bytes(str(tmp_path / "none")) == "not found"
     machine = facts.machine()
     assert set(facts.SETTINGS) <= set(machine)
     assert machine["kernel"] == os.uname().release
     assert all(isinstance(value, str) and value for value in machine.values())
 
 
-def test_governors_of_all_cpus_are_reported_each_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_governors_are_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts, "CPU", tmp_path)
     assert facts.governors() == "not found"
     for cpu, governor in (("cpu0", "powersave"), ("cpu1", "performance"), ("cpu10", "powersave")):
@@ -108,14 +105,7 @@ def test_governors_of_all_cpus_are_reported_each_once(
     assert facts.governors() == "performance, powersave"
 
 
-def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
-    assert facts.read(tmp_path / "none") == "not found"
-    assert facts.shm_bytes(str(tmp_path / "none")) == "not found"
-
-
-def test_the_largest_cache_of_the_first_cpu_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_largest_cache_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts, "CPU", tmp_path)
     assert facts.last_level_cache() == 32 * 2**20
     for index, size in enumerate(("32K", "1024K", "16M")):
@@ -124,19 +114,14 @@ def test_the_largest_cache_of_the_first_cpu_counts(
     assert facts.last_level_cache() == 16 * 2**20
 
 
-def test_available_memory_is_less_than_all() -> None:
+def test_memory_status_and_namespaces_are_those_of_this_machine_and_process() -> None:
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert 0 < facts.available_memory() <= total
-
-
-def test_the_status_of_this_process_is_a_table() -> None:
     assert facts.status()["Pid"] == str(os.getpid())
     assert facts.namespaces()["pid"].startswith("pid:[")
 
 
-def test_the_threads_of_a_core_are_read_and_where_there_is_no_list_a_cpu_is_alone(
-    tmp_path: Path,
-) -> None:
+def test_the_threads_of_a_core_are_read_and_without_a_list_a_cpu_is_alone(tmp_path: Path) -> None:
     (tmp_path / "cpu68/topology").mkdir(parents=True)
     (tmp_path / "cpu68/topology/thread_siblings_list").write_text("0,68,136\n")
     assert facts.siblings(68, tmp_path) == {0, 68, 136}
@@ -152,27 +137,20 @@ def test_only_kernel_options_that_move_a_benchmark_are_reported() -> None:
 OURS = {"sys_vendor": "hbmcomm", "product_name": "knl-snc4-flat", "product_version": "tcg"}
 
 
-@pytest.mark.parametrize(
-    ("firmware", "shown"),
-    [
-        (OURS, "knl-snc4-flat (tcg)"),
-        (OURS | {"sys_vendor": "QEMU"}, "no"),
-        ({"product_name": "knl-snc4-flat"}, "no"),
-        ({"sys_vendor": "hbmcomm"}, "not found (not found)"),
-    ],
-    ids=["ours", "another's", "without a vendor", "ours that hides how it runs"],
-)
-def test_only_the_firmware_of_our_own_machines_says_emulated(
-    tmp_path: Path, firmware: dict[str, str], shown: str
-) -> None:
-    for name, text in firmware.items():
-        (tmp_path / name).write_text(f"{text}\n")
-    assert facts.emulated(tmp_path) == shown
+def test_only_the_firmware_of_our_own_machines_says_emulated(tmp_path: Path) -> None:
+    for case, firmware, shown in (
+        ("ours", OURS, "knl-snc4-flat (tcg)"),
+        ("another's", OURS | {"sys_vendor": "QEMU"}, "no"),
+        ("without a vendor", {"product_name": "knl-snc4-flat"}, "no"),
+        ("ours that hides how it runs", {"sys_vendor": "hbmcomm"}, "not found (not found)"),
+    ):
+        (tmp_path / case).mkdir()
+        for name, text in firmware.items():
+            (tmp_path / case / name).write_text(f"{text}\n")
+        assert facts.emulated(tmp_path / case) == shown, case
 
 
-def test_policies_that_choose_nodes_are_read_off_the_kernels_list(
-    tmp_path: Path,
-) -> None:
+def test_policies_that_choose_nodes_are_read_off_the_kernels_list(tmp_path: Path) -> None:
     maps = tmp_path / "numa_maps"
     assert facts.memory_policy(maps) == "not found"
     maps.write_text("55a0 default heap anon=4 N0=4\n7f00 local file=/dev/shm/x N0=1\n")

@@ -18,9 +18,6 @@ def test_all_interfaces_count_but_the_loopback(tmp_path: Path) -> None:
     counters = tmp_path / "dev"
     counters.write_text(COUNTERS)
     assert traffic(counters) == Traffic(sent=75, received=1200)
-
-
-def test_what_was_carried_between_readings_adds_up() -> None:
     first, second = Traffic(10, 20), Traffic(17, 50)
     assert second.since(first) == Traffic(7, 30)
     assert first.plus(second.since(first)) == second

@@ -1,4 +1,4 @@
-"""Rank program: writes what report() and probe() find to a file, as JSON.
+"""Rank program: writes what report() and probe() find to a file, as JSON; "ranks" has all probes.
 
 With the word "talk" it then sends messages of every size between the lines "begin" and "end".
 """
@@ -27,7 +27,7 @@ def talk(times: int) -> None:
     time.sleep(0.5)  # until the output of every rank has come out
 
 
-datapath = {"told": report(comm), **probe(comm)}
+datapath = {"told": report(comm), **(own := probe(comm)), "ranks": comm.gather(own)}
 if comm.rank == 0:
     Path(out).write_text(json.dumps(datapath))
 if words == ["talk"]:
