@@ -14,21 +14,16 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "SECONDS", -1.0)
 
 
-def test_a_slow_cell_is_seen_to_move(at_once: None, tmp_path: Path) -> None:
+def test_operations_count_within_a_slow_cell_and_over_all(at_once: None, tmp_path: Path) -> None:
     shown = Progress(tmp_path / "progress")
     shown.cells(3, 50)
     assert (tmp_path / "progress").read_text() == "3 50 0"
     shown.tick(10)
     shown.tick(20)
     assert (tmp_path / "progress").read_text() == "3 50 30"
-
-
-def test_operations_count_over_all_cells(at_once: None, tmp_path: Path) -> None:
-    shown = Progress(tmp_path / "progress")
+    shown.cells(4, 50)
     shown.tick(10)
-    shown.cells(1, 2)
-    shown.tick(10)
-    assert (tmp_path / "progress").read_text() == "1 2 20"
+    assert (tmp_path / "progress").read_text() == "4 50 40"
 
 
 def test_it_writes_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,18 +17,14 @@ def idle(warmup: int = timing.WARMUP) -> Timer:
     return Timer(lambda _: lambda: None, MPI.COMM_SELF, 49e-9, lambda _: None, None, warmup)
 
 
-def test_a_reading_of_the_clock_costs_what_lies_between_most_pairs_of_readings(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_reading_of_the_clock_costs_what_most_do(monkeypatch: pytest.MonkeyPatch) -> None:
     every = itertools.accumulate(itertools.cycle([49] * 9 + [10**6]))  # some are interrupted
     monkeypatch.setattr(timing, "CLOCK", lambda: next(every))
     assert timing.clock_cost() == pytest.approx(49e-9)
 
 
 @given(st.floats(1e-9, 1.0), st.floats(1e-9, 1e-6))
-def test_a_group_is_the_smallest_power_of_two_that_keeps_the_clock_below_its_share(
-    seconds: float, cost: float
-) -> None:
+def test_a_group_is_the_smallest_that_keeps_the_clock_cheap(seconds: float, cost: float) -> None:
     group = timing.group_size(seconds, cost)
     assert group.bit_count() == 1
     assert cost <= timing.CLOCK_SHARE * seconds * group * (1 + 1e-9)
@@ -49,22 +45,16 @@ def test_the_quickest_rank_decides_the_group(monkeypatch: pytest.MonkeyPatch) ->
     assert (timer.group, timer.seconds) == (2, 1e-6)
 
 
-SCATTER = np.random.default_rng(1).standard_normal(5000)
-
-
-@pytest.mark.parametrize(
-    ("samples", "narrow"),
-    [
-        (np.ones(1), False),
-        (np.ones(5), False),
-        (np.ones(20), True),
-        (np.linspace(1, 2, 20), False),
-        (1 + 0.2 * SCATTER, True),
-    ],
-    ids=["one", "a handful", "equal", "scattered", "many scattered"],
-)
-def test_many_samples_or_equal_ones_are_narrow(samples: np.ndarray, narrow: bool) -> None:
-    assert timing.is_narrow(samples) == narrow
+def test_many_samples_or_equal_ones_are_narrow() -> None:
+    scatter = np.random.default_rng(1).standard_normal(5000)
+    for case, samples, narrow in (
+        ("one", np.ones(1), False),
+        ("a handful", np.ones(5), False),
+        ("equal", np.ones(20), True),
+        ("scattered", np.linspace(1, 2, 20), False),
+        ("many scattered", 1 + 0.2 * scatter, True),
+    ):
+        assert timing.is_narrow(samples) == narrow, case
 
 
 @pytest.mark.parametrize("has_gate", [True, False])
@@ -105,9 +95,7 @@ def test_an_mpi_that_tunes_itself_has_longer_to_warm_up_and_its_last_operations_
     assert timer.samples().warmup == 64
 
 
-def test_those_that_do_not_count_come_first_in_what_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_those_that_do_not_count_are_kept_first(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = iter(range(10))
 
     def batch(_: Timer, count: int, between: int = 0) -> Batch:

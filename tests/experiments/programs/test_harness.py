@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
@@ -85,15 +86,20 @@ def samples_of(folder: Path) -> dict[str, np.ndarray]:
         return {key: stored[key] for key in stored.files}
 
 
-@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.rare), 2, 3])
-def test_every_operation_is_timed_on_every_rank(
-    measured: Measured, harness: Harness, tmp_path: Path, ranks: int
+RARE = (pytest.param(*case, marks=pytest.mark.rare) for case in ((1, "float64"), (3, "int64")))
+
+
+@pytest.mark.parametrize(("ranks", "dtype"), [(2, "float32"), (3, "int32"), *RARE])
+def test_every_operation_is_right_in_every_dtype_and_timed_on_every_rank(
+    measured: Measured, harness: Harness, tmp_path: Path, ranks: int, dtype: str
 ) -> None:
-    folder, result = measured
-    if ranks != LAUNCH.ranks:
-        folder, result = tmp_path, harness(replace(LAUNCH, ranks=ranks))
+    (folder, result), larger = measured, 1
+    if dtype != LAUNCH.dtype:
+        larger = 8
+        cells = tuple(replace(cell, bytes=larger * cell.bytes) for cell in LAUNCH.cells)
+        folder, result = tmp_path, harness(replace(LAUNCH, ranks=ranks, dtype=dtype, cells=cells))
     samples = samples_of(folder)
-    copies = [cell["bytes"] for cell in result["cells"] if cell["operation"] == "copy"]
+    copies = [cell["bytes"] // larger for cell in result["cells"] if cell["operation"] == "copy"]
     assert sorted(copies) == [4, 1024, 100_000], "which bound all others of their size"
     assert len(result["cells"]) == len(copies) + len(LAUNCH.cells)
     for cell in result["cells"]:
@@ -119,27 +125,7 @@ def test_no_rank_leaves_an_allreduce_before_the_last_one_has_begun(measured: Mea
             assert (ends.min(axis=1) >= begins.max(axis=1) - 1e-8).all()
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    ["int32", *(pytest.param(name, marks=pytest.mark.rare) for name in ("float64", "int64"))],
-)
-def test_data_is_right_in_every_dtype(harness: Harness, dtype: str) -> None:
-    cells = tuple(replace(cell, bytes=8 * cell.bytes) for cell in LAUNCH.cells)
-    assert harness(replace(LAUNCH, dtype=dtype, cells=cells))["cells"]
-
-
-@pytest.mark.parametrize("cadence", ["streaming", pytest.param("isolated", marks=pytest.mark.rare)])
-def test_a_rotating_cache_and_both_cadences_measure_the_same_cells(
-    harness: Harness, cadence: str
-) -> None:
-    rotating = replace(QUICK, cache="rotating", cadence=cadence)
-    result = harness(replace(LAUNCH, measurement=rotating, cells=LAUNCH.cells[:6]))
-    assert len([cell for cell in result["cells"] if cell["operation"] != "copy"]) == 6
-
-
-def test_an_mpi_that_tunes_itself_is_tuned_before_its_first_turn(
-    harness: Harness, tmp_path: Path
-) -> None:
+def test_an_mpi_that_tunes_itself_is_tuned_first(harness: Harness, tmp_path: Path) -> None:
     cells = tuple(Cell("allreduce", name, "regular", "local", 1024) for name in ("direct", "mpi"))
     result = harness(replace(LAUNCH, mpi="impi", setting="autotuned", cells=cells))
     samples = samples_of(tmp_path)
@@ -172,13 +158,6 @@ def test_where_every_page_and_rank_was_is_recorded(result: dict[str, Any]) -> No
     assert result["environment"]["machine"]["emulated"] == "no"
 
 
-def test_transports_that_share_nothing_measure_private_memory(harness: Harness) -> None:
-    cells = tuple(Cell("allreduce", name, "regular", "local", 1024) for name in ("mpi", "pickle"))
-    result = harness(replace(LAUNCH, cells=cells))
-    assert {p["source"] for r in result["ranks"] for p in r["pools"]} <= {"memkind", "mmap"}
-    assert not any("skipped" in cell for cell in result["cells"])
-
-
 def test_groups_of_torch_are_measured_or_skipped_with_the_reason(harness: Harness) -> None:
     if not TORCH:
         groups = ("direct", "gloo")
@@ -196,14 +175,17 @@ def test_groups_of_torch_are_measured_or_skipped_with_the_reason(harness: Harnes
     assert result["environment"]["versions"]["torch"] == metadata.version("torch")
 
 
-def test_mpi_over_private_arrays_is_a_cell_beside_mpi_over_the_arena(harness: Harness) -> None:
+@pytest.mark.parametrize("cadence", ["streaming", pytest.param("isolated", marks=pytest.mark.rare)])
+def test_private_arrays_are_cells_beside_the_arena(harness: Harness, cadence: str) -> None:
+    """With buffers that leave the cache, too."""
+    rotating = replace(QUICK, cache="rotating", cadence=cadence)
     cells = tuple(
         Cell("allreduce", transport, "regular", "local", 1024, buffers)
         for transport in ("mpi", "pickle", "direct")  # the one that needs an arena comes last
         for buffers in ("arena", "private")
     )
-    result = harness(replace(LAUNCH, cells=cells))
-    assert [cell["operation"] for cell in result["cells"]].count("copy") == 2
+    result = harness(replace(LAUNCH, measurement=rotating, cells=cells))
+    assert Counter(cell["operation"] for cell in result["cells"]) == {"copy": 2, "allreduce": 6}
     assert not any("skipped" in cell for cell in result["cells"])
     for rank in result["ranks"]:
         sources = {pool["buffers"]: pool["source"] for pool in rank["pools"]}
@@ -211,9 +193,7 @@ def test_mpi_over_private_arrays_is_a_cell_beside_mpi_over_the_arena(harness: Ha
         assert sources["private"] in ("memkind", "mmap")
 
 
-def test_where_no_memory_can_be_shared_what_needs_it_is_skipped_with_the_reason(
-    harness: Harness,
-) -> None:
+def test_without_shared_memory_what_needs_it_is_skipped_with_the_reason(harness: Harness) -> None:
     cells = harness(LAUNCH, RANKS / "unshared.py")["cells"]
     skipped = [cell for cell in cells if "skipped" in cell]
     assert all("the ranks cannot share memory" in cell["skipped"] for cell in skipped)
@@ -235,12 +215,6 @@ def test_the_libraries_that_are_loaded_are_hashed(result: dict[str, Any]) -> Non
     hashes = result["environment"]["hashes"]
     assert {"hbmcomm", "experiments", "core", "numpy", "libmpi", "mpi4py"} <= set(hashes)
     assert all(len(digest) == 16 and int(digest, 16) >= 0 for digest in hashes.values())
-
-
-def test_emulated_hbm_is_marked_in_every_cell(harness: Harness) -> None:
-    cells = tuple(replace(cell, kind="hbw") for cell in LAUNCH.cells[:3])
-    result = harness(replace(LAUNCH, cells=cells), MEMKIND_HBW_NODES="0")
-    assert all(cell["emulated"] for cell in result["cells"])
 
 
 def test_memory_that_this_machine_has_not_is_skipped_with_the_reason(harness: Harness) -> None:
@@ -274,6 +248,7 @@ def test_one_kind_has_buffers_at_a_time(harness: Harness) -> None:
     result = harness(asked, program, MEMKIND_HBW_NODES="0")
     kinds = [cell["kind"] for cell in result["cells"]]
     assert kinds == ["regular"] * 3 + ["hbw"] * 3
+    assert [cell["emulated"] for cell in result["cells"]] == [False] * 3 + [True] * 3
     for rank in result["ranks"]:
         assert [pool["kind"] for pool in rank["pools"]] == ["regular", "hbw"]
         assert all(pool["placement_after"] == pool["placement"] for pool in rank["pools"])

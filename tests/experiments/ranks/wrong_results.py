@@ -1,4 +1,7 @@
-"""Rank program: right results have nothing wrong, and whatever is spoilt on any rank is found."""
+"""Rank program: right results have nothing wrong, and whatever is spoilt on any rank is seen.
+
+Over the first rank, the first two, and so on up to all.
+"""
 
 import numpy as np
 from mpi4py import MPI
@@ -8,31 +11,30 @@ from experiments.model.launch import OPERATIONS
 from experiments.model.lower_bound import COPY
 from experiments.schedule import footprint
 
-COMM = MPI.COMM_WORLD
 ELEMENTS = 600  # more than two periods of the pattern
 
 
 class Result:
     """What one operation left in fresh buffers."""
 
-    def __init__(self, operation: str, dtype: str, iteration: int) -> None:
-        sent, received = footprint.sizes(operation, COMM.rank, COMM.size)
-        self.operation, self.iteration = operation, iteration
-        self.pattern = operations.ramp(ELEMENTS * COMM.size, dtype)
+    def __init__(self, comm: MPI.Intracomm, operation: str, dtype: str, iteration: int) -> None:
+        sent, received = footprint.sizes(operation, comm.rank, comm.size)
+        self.comm, self.operation, self.iteration = comm, operation, iteration
+        self.pattern = operations.ramp(ELEMENTS * comm.size, dtype)
         self.send = np.empty(sent * ELEMENTS, dtype)
         self.recv = np.full(received * ELEMENTS, 99, dtype)
-        operations.fill(self.send, self.pattern, COMM.rank, iteration)
-        if operation == "bcast" and COMM.rank != footprint.ROOT:
+        operations.fill(self.send, self.pattern, comm.rank, iteration)
+        if operation == "bcast" and comm.rank != footprint.ROOT:
             self.send[:] = 99
-        operations.call(operation, COMM, self.send, self.recv)()
-        self.found = self.send if operation == "bcast" else self.recv
+        operations.call(operation, comm, self.send, self.recv)()
+        self.left = self.send if operation == "bcast" else self.recv
 
     def wrong(self) -> list[int]:
         """By rank."""
         own = operations.wrong(
-            self.operation, COMM, self.send, self.recv, self.pattern, self.iteration
+            self.operation, self.comm, self.send, self.recv, self.pattern, self.iteration
         )
-        return COMM.allgather(own)
+        return self.comm.allgather(own)
 
 
 SPOILT = {
@@ -48,22 +50,30 @@ SPOILT = {
 
 def spoil(result: Result, rank: int, how: str) -> int:
     """Spoils one rank's result; every rank gets the number of spoilt elements, or 0."""
-    before = result.found.copy()
-    if COMM.rank == rank and before.size:
-        result.found[:] = SPOILT[how](before)
-    return COMM.bcast(int(np.count_nonzero(result.found != before)), rank)
+    before = result.left.copy()
+    if result.comm.rank == rank and before.size:
+        result.left[:] = SPOILT[how](before)
+    return result.comm.bcast(int(np.count_nonzero(result.left != before)), rank)
 
 
-for operation in (COPY, *OPERATIONS):
+def check(comm: MPI.Intracomm, operation: str) -> None:
     for dtype in ("float32", "float64", "int32", "int64"):
         for iteration in (0, 5):
-            assert not any(Result(operation, dtype, iteration).wrong()), operation
+            assert not any(Result(comm, operation, dtype, iteration).wrong()), operation
     seen = 0
     for how in SPOILT:
-        for rank in range(COMM.size):
-            result = Result(operation, "float32", 3)
-            expected = [0] * COMM.size
+        for rank in range(comm.size):
+            result = Result(comm, operation, "float32", 3)
+            expected = [0] * comm.size
             expected[rank] = spoil(result, rank, how)
-            assert result.wrong() == expected, f"{operation}: {how} on rank {rank}"
+            assert result.wrong() == expected, f"{operation}: {how} on rank {rank} of {comm.size}"
             seen += expected[rank]
-    assert seen, operation
+    assert seen, f"{operation} of {comm.size} ranks"
+
+
+WORLD = MPI.COMM_WORLD
+for size in range(1, WORLD.size + 1):
+    some = WORLD.Split(0 if WORLD.rank < size else MPI.UNDEFINED, WORLD.rank)
+    if some != MPI.COMM_NULL:
+        for operation in (COPY, *OPERATIONS):
+            check(some, operation)
