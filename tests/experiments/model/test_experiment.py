@@ -1,8 +1,6 @@
 """A stored experiment is read as it was asked, whatever names this machine knows."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
@@ -18,27 +16,25 @@ def stored(values: object) -> Experiment:
     return Experiment.from_dict(values, "x/campaign.json: experiment", stored=True)
 
 
-@pytest.mark.parametrize("name", spec.names())
-def test_every_experiment_of_the_catalogue_survives_its_stored_form(name: str) -> None:
-    asked = spec.load(name)
-    assert stored(json.loads(json.dumps(asked.to_dict()))) == asked
+def test_every_experiment_of_the_catalogue_survives_its_stored_form() -> None:
+    assert len(spec.names()) > 10
+    for name in spec.names():
+        asked = spec.load(name)
+        assert stored(json.loads(json.dumps(asked.to_dict()))) == asked, name
 
 
-@pytest.mark.parametrize(
-    ("table", "key", "value"),
-    [
+def test_a_name_that_this_machine_does_not_know_is_taken() -> None:
+    for table, key, value in (
         ("launches", "environments", ["vm:a-machine-of-ones-own"]),
         ("launches", "mpis", ["mvapich"]),
         ("launches", "profiles", ["hardened"]),
         ("factors", "kinds", ["hbm3"]),
         ("factors", "dtype", "bfloat16"),
         ("measurement", "cadence", "bursts"),
-    ],
-)
-def test_a_name_that_this_machine_does_not_know_is_taken(table: str, key: str, value: Any) -> None:
-    experiment = stored(ASKED | {table: ASKED[table] | {key: value}})
-    wanted = tuple(value) if isinstance(value, list) else value
-    assert experiment.to_dict()[table][key] == wanted
+    ):
+        experiment = stored(ASKED | {table: ASKED[table] | {key: value}})
+        wanted = tuple(value) if isinstance(value, list) else value
+        assert experiment.to_dict()[table][key] == wanted
 
 
 def test_a_key_that_is_absent_has_its_default_and_an_unknown_one_is_left_out() -> None:
@@ -47,21 +43,18 @@ def test_a_key_that_is_absent_has_its_default_and_an_unknown_one_is_left_out() -
     assert experiment == spec.load("quick")
 
 
-@pytest.mark.parametrize(
-    ("values", "place"),
-    [
-        ([], "experiment"),
-        ({key: value for key, value in ASKED.items() if key != "title"}, "experiment.title"),
-        (ASKED | {"launches": 3}, "experiment.launches"),
-        (ASKED | {"launches": {"ranks": ["2"]}}, "experiment.launches.ranks"),
-        (ASKED | {"launches": {"environments": ["hosts:999"]}}, "experiment.launches.environments"),
-        (ASKED | {"factors": {"largest": {"mpi": "1"}}}, "experiment.factors.largest.mpi"),
-        (ASKED | {"measurement": {"time_cap": True}}, "experiment.measurement.time_cap"),
-    ],
-)
-def test_a_damaged_experiment_names_file_and_key(values: Mapping[str, Any], place: str) -> None:
-    with pytest.raises(SpecError, match=rf"^x/campaign\.json: {place} cannot be so: "):
-        stored(values)
+def test_a_damaged_experiment_names_file_and_key() -> None:
+    for values, key in (
+        ([], ""),
+        ({key: value for key, value in ASKED.items() if key != "title"}, ".title"),
+        (ASKED | {"launches": 3}, ".launches"),
+        (ASKED | {"launches": {"ranks": ["2"]}}, ".launches.ranks"),
+        (ASKED | {"launches": {"environments": ["hosts:999"]}}, ".launches.environments"),
+        (ASKED | {"factors": {"largest": {"mpi": "1"}}}, ".factors.largest.mpi"),
+        (ASKED | {"measurement": {"time_cap": True}}, ".measurement.time_cap"),
+    ):
+        with pytest.raises(SpecError, match=rf"^x/campaign\.json: experiment{key} cannot be so: "):
+            stored(values)
 
 
 def test_the_schema_of_a_campaign_has_what_the_model_says_of_an_experiment() -> None:

@@ -9,23 +9,20 @@ from experiments.model.launch import OPERATIONS
 from tests.hbmcomm.hierarchical.steps import algorithm
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("ranks", [2, 3, 16])
-def test_every_operation_reads_each_input_and_writes_each_output_once(
-    operation: str, ranks: int
-) -> None:
-    n = ranks
-    reads, writes = {
-        "bcast": (1, n - 1),
-        "gather": (n, n),
-        "allreduce": (n, n),
-        "reduce": (n, 1),
-        "scatter": (n, n),
-        "allgather": (n, n * n),
-        "reduce_scatter": (n * n, n),
-        "alltoall": (n * n, n * n),
-    }[operation]
-    assert lower_bound.traffic(operation, ranks) == reads + writes
+def test_every_operation_reads_each_input_and_writes_each_output_once() -> None:
+    for n in (2, 3, 16):
+        reads_and_writes = {
+            "bcast": (1, n - 1),
+            "gather": (n, n),
+            "allreduce": (n, n),
+            "reduce": (n, 1),
+            "scatter": (n, n),
+            "allgather": (n, n * n),
+            "reduce_scatter": (n * n, n),
+            "alltoall": (n * n, n * n),
+        }
+        for operation in OPERATIONS:
+            assert lower_bound.traffic(operation, n) == sum(reads_and_writes[operation]), operation
 
 
 def test_a_copy_bounds_itself_and_what_moves_nothing_takes_no_time() -> None:
@@ -34,27 +31,22 @@ def test_a_copy_bounds_itself_and_what_moves_nothing_takes_no_time() -> None:
     assert lower_bound.least_seconds("bcast", 1, 1.0) == 0
 
 
-@pytest.mark.parametrize(
-    ("operation", "buffers", "factor"),
-    [
+def test_the_bus_bandwidth_counts_the_largest_buffer_as_nccl_tests_do() -> None:
+    for operation, buffers, factor in (
         ("allreduce", 1, 2 * 3 / 4),
         ("allgather", 4, 3 / 4),
         ("reduce_scatter", 4, 3 / 4),
         ("bcast", 1, 1),
         ("reduce", 1, 1),
         ("gather", 4, 1),
-    ],
-)
-def test_the_bus_bandwidth_counts_the_largest_buffer_as_nccl_tests_do(
-    operation: str, buffers: int, factor: float
-) -> None:
-    assert lower_bound.bus_bytes(operation, 4) == pytest.approx(buffers * factor)
+    ):
+        expected = pytest.approx(buffers * factor)
+        assert lower_bound.bus_bytes(operation, 4) == expected, operation
     assert math.isnan(lower_bound.bus_bytes(lower_bound.COPY, 4))
 
 
-@pytest.mark.parametrize(
-    ("operation", "even", "uneven"),
-    [
+def test_the_busiest_link_carries_what_one_host_has_and_another_needs() -> None:
+    for operation, even, uneven in (
         ("bcast", 1, 1),
         ("reduce", 1, 1),
         ("gather", 6, 3),  # to rank 0 of the first host, from all ranks elsewhere
@@ -63,23 +55,18 @@ def test_the_bus_bandwidth_counts_the_largest_buffer_as_nccl_tests_do(
         ("reduce_scatter", 6, 3),
         ("alltoall", 12, 3),  # each rank of a host with each rank elsewhere
         ("barrier", 0, 0),
-    ],
-)
-def test_the_busiest_link_carries_what_one_host_has_and_another_needs(
-    operation: str, even: float, uneven: float
-) -> None:
-    assert lower_bound.wire_bytes(operation, (2, 2, 2, 2)) == even
-    assert lower_bound.wire_bytes(operation, (1, 3)) == uneven
-    assert lower_bound.wire_bytes(operation, (4,)) == 0
+    ):
+        carried = [lower_bound.wire_bytes(operation, on) for on in ((2, 2, 2, 2), (1, 3), (4,))]
+        assert carried == [even, uneven, 0], operation
 
 
-@pytest.mark.parametrize("hosts", [2, 3, 4, 8])
-def test_an_allreduce_carries_what_each_host_of_a_ring_sends(hosts: int) -> None:
+def test_an_allreduce_carries_what_each_host_of_a_ring_sends() -> None:
     count = 120
-    for host in range(hosts):
-        steps = algorithm("RING")(host, hosts, count)
-        sent = sum(end - begin for step in steps for _, (begin, end) in step.sends)
-        assert sent == lower_bound.wire_bytes("allreduce", [2] * hosts) * count
+    for hosts in (2, 3, 4, 8):
+        for host in range(hosts):
+            steps = algorithm("RING")(host, hosts, count)
+            sent = sum(end - begin for step in steps for _, (begin, end) in step.sends)
+            assert sent == lower_bound.wire_bytes("allreduce", [2] * hosts) * count, hosts
 
 
 def test_a_megabyte_takes_eight_milliseconds_of_a_gigabit_link() -> None:

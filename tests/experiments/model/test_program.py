@@ -35,9 +35,8 @@ def test_without_the_host_the_first_environment_is_the_reference() -> None:
     assert [arm.name for arm in request.arms] == ["userland", "userland-again", "docker-default"]
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
+def test_a_mistake_is_named_with_its_flag() -> None:
+    for flags, message in (
         ({"program": " "}, "--program is empty"),
         ({"program": "echo 'a"}, "is no command line"),
         ({"program": "a", "environments": "docker"}, "name one with --image"),
@@ -53,11 +52,9 @@ def test_without_the_host_the_first_environment_is_the_reference() -> None:
         ({"program": "a", "metric": "(("}, "no regular expression"),
         ({"program": "a", "metric": "steps"}, "has no group"),
         ({"program": "a", "workdir": "/nowhere/at/all"}, "is no folder"),
-    ],
-)
-def test_a_mistake_is_named_with_its_flag(flags: dict[str, str], message: str) -> None:
-    with pytest.raises(ExperimentsError, match=message.replace("(", r"\(")):
-        asked(**flags)  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ExperimentsError, match=message.replace("(", r"\(")):
+            asked(**flags)  # type: ignore[arg-type]
 
 
 def test_a_request_keeps_what_it_is_asked() -> None:
@@ -66,11 +63,11 @@ def test_a_request_keeps_what_it_is_asked() -> None:
     assert isinstance(request, ProgramRequest)
 
 
-@pytest.mark.parametrize("line", ["./a < in", "./a | tail -1", "./a && ./b"])
-def test_a_shells_words_are_refused_with_the_line_that_asks_a_shell(line: str) -> None:
-    with pytest.raises(ExperimentsError, match=r"is a shell's, and none is asked.*sh -c"):
-        asked(line)
-    assert asked(f"sh -c '{line}'").program == ("sh", "-c", line)
+def test_a_shells_words_are_refused_with_the_line_that_asks_a_shell() -> None:
+    for line in ("./a < in", "./a | tail -1", "./a && ./b"):
+        with pytest.raises(ExperimentsError, match=r"is a shell's, and none is asked.*sh -c"):
+            asked(line)
+        assert asked(f"sh -c '{line}'").program == ("sh", "-c", line)
 
 
 def test_a_program_outside_the_folder_is_found_from_it() -> None:

@@ -3,8 +3,6 @@
 import locale
 import math
 
-import pytest
-
 from experiments.model.quantities import (
     list_text,
     parse_size,
@@ -15,52 +13,28 @@ from experiments.model.quantities import (
 )
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 B"), (1000, "1000 B"), (3 * 2**19, "1536 KiB"), (2**26, "64 MiB"), (2**41, "2048 GiB")],
-)
-def test_a_size_is_written_as_it_is_read(count: int, text: str) -> None:
-    assert size_text(count) == text
-    assert parse_size(text) == count
+def test_a_size_is_written_as_it_is_read() -> None:
+    sizes = {0: "0 B", 1000: "1000 B", 3 * 2**19: "1536 KiB", 2**26: "64 MiB", 2**41: "2048 GiB"}
+    for count, text in sizes.items():
+        assert (size_text(count), parse_size(text)) == (text, count)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (1.234e-6, "1.23 µs"),
-        (9.994e-7, "999 ns"),
-        (9.999e-7, "1.00 µs"),
-        (9.996e-4, "1.00 ms"),
-        (0.01234, "12.3 ms"),
-        (5.6e-7, "560 ns"),
-        (12.3456, "12.3 s"),
-        (12.0, "12.0 s"),
-        (0.0, "0 ns"),
+def test_seconds_have_three_significant_digits_and_a_unit() -> None:
+    for seconds, text in (
+        *((1.234e-6, "1.23 µs"), (9.994e-7, "999 ns"), (9.999e-7, "1.00 µs")),
+        *((0.01234, "12.3 ms"), (5.6e-7, "560 ns"), (12.3456, "12.3 s"), (12.0, "12.0 s")),
+        *((9.996e-4, "1.00 ms"), (0.0, "0 ns"), (math.nan, "–")),
+    ):
+        assert seconds_text(seconds) == text, seconds
+
+
+def test_a_ratio_has_the_digits_that_it_is_worth() -> None:
+    for ratio, text in (
+        *((1.0449, "1.04"), (0.5, "0.50"), (9.996, "10.0"), (12.34, "12.3"), (99.96, "100")),
+        *((123.4, "123"), (5644.0, "5644"), (0.1, "0.10"), (0.096, "0.10"), (0.0041, "0.004")),
         (math.nan, "–"),
-    ],
-)
-def test_seconds_have_three_significant_digits_and_a_unit(seconds: float, text: str) -> None:
-    assert seconds_text(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("ratio", "text"),
-    [
-        (1.0449, "1.04"),
-        (0.5, "0.50"),
-        (9.996, "10.0"),
-        (12.34, "12.3"),
-        (99.96, "100"),
-        (123.4, "123"),
-        (5644.0, "5644"),
-        (0.1, "0.10"),
-        (0.096, "0.10"),
-        (0.0041, "0.004"),
-        (math.nan, "–"),
-    ],
-)
-def test_a_ratio_has_the_digits_that_it_is_worth(ratio: float, text: str) -> None:
-    assert ratio_text(ratio) == text
+    ):
+        assert ratio_text(ratio) == text, ratio
 
 
 def test_a_share_is_in_per_cent() -> None:
@@ -79,8 +53,6 @@ def test_the_locale_changes_nothing() -> None:
     locale.setlocale(locale.LC_NUMERIC, before)
 
 
-@pytest.mark.parametrize(
-    ("numbers", "text"), [((), "none"), ((3,), "3"), ((8, 0, 1, 2, 3), "0-3,8"), ((4, 5), "4-5")]
-)
-def test_numbers_are_listed_as_the_kernel_does(numbers: tuple[int, ...], text: str) -> None:
-    assert list_text(numbers) == text
+def test_numbers_are_listed_as_the_kernel_does() -> None:
+    lists = {(): "none", (3,): "3", (8, 0, 1, 2, 3): "0-3,8", (4, 5): "4-5"}
+    assert {numbers: list_text(numbers) for numbers in lists} == lists

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import pytest
-
 from experiments.model import trials as tune
 from experiments.model.trials import CHOICE, FROM, NEVER, UP_TO, Place, Trial, trials
 from hbmcomm import Threshold, tuning
@@ -70,19 +68,19 @@ def test_what_goes_a_third_way_is_left_out() -> None:
     assert not planned["EAGER_BYTES"].private
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 7])
-def test_messages_are_on_the_side_of_the_threshold_that_the_way_under_test_is(ranks: int) -> None:
-    planned = plan(Place(ranks, nodes=2, caches=2))[0]
-    for name, scale in (
-        *(("FOLD_BYTES", {"reduce": ranks, "allreduce": ranks}),),
-        *(("STREAM_BYTES", {"bcast": ranks, "allreduce": 2 * ranks}),),
-    ):
-        for cell in planned[name].cells:
-            touched = cell.bytes * scale[cell.operation]
-            assert cell.at - 4 * 2 * ranks < touched <= cell.at
-    for cell in planned["BY_NODE_BYTES"].cells:
-        assert cell.at <= cell.bytes * ranks < cell.at + 4 * ranks
-    assert all(cell.bytes % 4 == 0 for trial in planned.values() for cell in trial.cells)
+def test_messages_are_on_the_side_of_the_threshold_that_the_way_under_test_is() -> None:
+    for ranks in (2, 3, 7):
+        planned = plan(Place(ranks, nodes=2, caches=2))[0]
+        for name, scale in (
+            ("FOLD_BYTES", {"reduce": ranks, "allreduce": ranks}),
+            ("STREAM_BYTES", {"bcast": ranks, "allreduce": 2 * ranks}),
+        ):
+            for cell in planned[name].cells:
+                touched = cell.bytes * scale[cell.operation]
+                assert cell.at - 4 * 2 * ranks < touched <= cell.at, ranks
+        for cell in planned["BY_NODE_BYTES"].cells:
+            assert cell.at <= cell.bytes * ranks < cell.at + 4 * ranks, ranks
+        assert all(cell.bytes % 4 == 0 for trial in planned.values() for cell in trial.cells)
 
 
 def test_caches_larger_than_what_is_quickly_measured_are_tried_from_below() -> None:
@@ -127,21 +125,19 @@ def test_many_ranks_on_two_nodes_measure_all_but_times_and_the_roots_part() -> N
     assert planned["PIECE_BYTES"].way == CHOICE
 
 
-@pytest.mark.parametrize(
-    ("ranks", "fan_in", "values"),
-    [(3, 8, (2,)), (4, 8, (2,)), (6, 8, (2, 4)), (8, 8, (2, 4)), (6, 4, (2, 8)), (5, 5, (2, 4))],
-)
-def test_only_fan_ins_that_make_another_tree_are_tried(
-    ranks: int, fan_in: int, values: tuple[int, ...]
-) -> None:
-    trial = plan(Place(ranks, 1, 1), FAN_IN=fan_in)[0]["FAN_IN"]
-    assert trial.values == values
-    assert ("barrier", 0) in [(cell.operation, cell.bytes) for cell in trial.cells]
+def test_only_fan_ins_that_make_another_tree_are_tried() -> None:
+    for ranks, fan_in, values in (
+        *((3, 8, (2,)), (4, 8, (2,)), (6, 8, (2, 4))),
+        *((8, 8, (2, 4)), (6, 4, (2, 8)), (5, 5, (2, 4))),
+    ):
+        trial = plan(Place(ranks, 1, 1), FAN_IN=fan_in)[0]["FAN_IN"]
+        assert trial.values == values, (ranks, fan_in)
+        assert ("barrier", 0) in [(cell.operation, cell.bytes) for cell in trial.cells]
 
 
-@pytest.mark.parametrize(("now", "other"), [(8, 3), (4, 3), (3, 4), (0, 4)])
-def test_the_root_copies_with_one_of_two_values(now: int, other: int) -> None:
-    assert plan(Place(4, 1, 1), PUSH_RANKS=now)[0]["PUSH_RANKS"].values == (other,)
+def test_the_root_copies_with_one_of_two_values() -> None:
+    for now, other in ((8, 3), (4, 3), (3, 4), (0, 4)):
+        assert plan(Place(4, 1, 1), PUSH_RANKS=now)[0]["PUSH_RANKS"].values == (other,), now
 
 
 def test_the_value_in_force_is_one_of_the_two_ways_at_every_size() -> None:

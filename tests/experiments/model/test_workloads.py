@@ -28,9 +28,8 @@ def asked(table: str, key: str, value: object) -> dict[str, Any]:
     return LEAST | {table: LEAST.get(table, {}) | {key: value}}
 
 
-@pytest.mark.parametrize(
-    ("table", "key", "value", "message"),
-    [
+def test_what_a_step_cannot_be_measured_with_is_refused() -> None:
+    for table, key, value, message in (
         ("factors", "operations", ["ddp_step", "bcast"], "operations bcast cannot be measured"),
         ("factors", "transports", ["gloo", "mpi"], "ask for torch, gloo"),
         ("factors", "kinds", ["regular", "hbw"], "kinds hbw cannot be measured"),
@@ -39,13 +38,9 @@ def asked(table: str, key: str, value: object) -> dict[str, Any]:
         ("factors", "sizes", "4KiB,1MiB", "multiples of 1048576 bytes, which ddp_step moves"),
         ("launches", "external", ["threads"], "ask for none"),
         ("measurement", "cache", "rotating", "cache rotating"),
-    ],
-)
-def test_what_a_step_cannot_be_measured_with_is_refused(
-    table: str, key: str, value: object, message: str
-) -> None:
-    with pytest.raises(SpecError, match=message):
-        Experiment.from_dict(asked(table, key, value), "mine.toml")
+    ):
+        with pytest.raises(SpecError, match=message):
+            Experiment.from_dict(asked(table, key, value), "mine.toml")
 
 
 def test_the_computation_alone_takes_turns_with_each_step() -> None:

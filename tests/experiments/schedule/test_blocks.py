@@ -76,14 +76,11 @@ def test_a_transport_with_a_largest_size_has_no_cell_beyond_it() -> None:
     assert most == {"direct": 2**22, "mpi": 2**22, "pickle": 2**19}
 
 
-def test_the_bindings_of_one_replicate_are_reported_apart() -> None:
+def test_what_varies_in_the_campaign_is_reported_beside_a_launch() -> None:
     planned = launches(spec.restrict(spec.load("placement"), ranks="4", blocks=1))
     shown = schedule.varied(planned)
     assert shown == {launch.name: f" ({launch.binding})" for launch in planned}
     assert set(shown.values()) == {" (packed)", " (spread)"}
-
-
-def test_what_varies_in_the_campaign_is_reported_beside_a_launch() -> None:
     planned = launches(MANY)
     assert schedule.varied(planned) == {
         launch.name: f" ({launch.ranks} ranks, {launch.binding})" for launch in planned
@@ -124,20 +121,6 @@ def test_every_profile_in_every_layout_is_an_arm_of_each_engine() -> None:
     ] + ["charliecloud"]
 
 
-def test_an_external_program_takes_part_in_the_blocks_of_its_mpi_alone() -> None:
-    asked = spec.restrict(QUICK, environments="host", mpis="all", external="IMB")
-    for block in schedule.schedule(asked, 1):
-        programs = {launch.arm: launch.program for launch in block.launches}
-        (mpi,) = {launch.mpi for launch in block.launches}
-        assert programs.get("imb") == ("IMB" if mpi == "impi" else None)
-        assert programs["host"] == programs["host-again"] == "harness"
-
-
-def test_a_launch_survives_its_stored_form() -> None:
-    launch = schedule.schedule(QUICK, 1)[0].launches[0]
-    assert Launch.from_dict(launch.to_dict()) == launch
-
-
 def test_an_emulated_machine_has_its_arms_and_no_twin() -> None:
     there = spec.restrict(QUICK, environments="vm:plain,vm-docker:plain", profiles="default,tuned")
     for block in schedule.schedule(there, 1):
@@ -162,7 +145,9 @@ def test_launches_have_names_of_their_own_that_files_and_containers_may_have() -
 def test_the_order_of_turns_comes_from_the_seed_of_the_campaign() -> None:
     launch, again, other = (schedule.schedule(QUICK, seed)[0].launches[0] for seed in (7, 7, 8))
     assert (launch.seed, other.seed) == (7, 8)
-    assert Launch.from_dict(launch.to_dict()).order.random() == again.order.random()
+    stored = Launch.from_dict(launch.to_dict())
+    assert stored == launch
+    assert stored.order.random() == again.order.random()
     assert replace(other, arm=launch.arm).order.random() != launch.order.random()
     block = schedule.schedule(QUICK, 7)[1].launches[0]
     assert replace(block, arm=launch.arm).order.random() != launch.order.random()

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -98,46 +99,41 @@ def test_an_interval_has_as_many_operations_as_in_other_blocks() -> None:
     assert {order.group for _, order in seen.orders if order.action is Action.TURN} == {4}
 
 
-@pytest.mark.parametrize("other", [True, False])
-def test_ranks_start_from_one_barrier_in_all_arms_that_can_measure_the_cell(other: bool) -> None:
-    tight, answer = Answer(1e-4, tight=True), Answer(1e-4, tight=other)
-    seen = conducted({"host": tight, "docker": answer, "lacking": Answer(0)})
-    turns = [order for _, order in seen.orders if order.action is Action.TURN]
-    assert {order.tight for order in turns} == {other}
-    assert all(orders_of(line_of([order])) == [order] for order in turns)
+def test_ranks_start_from_one_barrier_in_all_arms_that_can_measure_the_cell() -> None:
+    for other in (True, False):
+        tight, answer = Answer(1e-4, tight=True), Answer(1e-4, tight=other)
+        seen = conducted({"host": tight, "docker": answer, "lacking": Answer(0)})
+        turns = [order for _, order in seen.orders if order.action is Action.TURN]
+        assert {order.tight for order in turns} == {other}
+        assert all(orders_of(line_of([order])) == [order] for order in turns)
 
 
-@pytest.mark.parametrize("action", list(Action))
-def test_an_arm_that_is_lost_is_asked_nothing_more_and_the_others_go_on(action: Action) -> None:
-    seen = Recorded()
-    arms = {
-        "good": seen.arm("good"),
-        "bad": seen.arm("bad", fails=lambda order: order.action is action),
-    }
-    lost = conduct(arms, alone(2), QUICK, random.Random(1))
-    assert [(name, str(why)) for name, why in lost.items()] == [("bad", "bad is lost")]
-    asked = [order.action for name, order in seen.orders if name == "bad"]
-    assert asked.count(action) == 1 and asked[-1] is action
-    assert set(seen.of(Action.END, 1)) >= {"good"}
+def test_an_arm_that_is_lost_is_asked_nothing_more_and_the_others_go_on() -> None:
+    for action in Action:
+        seen = Recorded()
+        bad = seen.arm("bad", fails=lambda order, action=action: order.action is action)
+        arms = {"good": seen.arm("good"), "bad": bad}
+        lost = conduct(arms, alone(2), QUICK, random.Random(1))
+        assert [(name, str(why)) for name, why in lost.items()] == [("bad", "bad is lost")], action
+        asked = [order.action for name, order in seen.orders if name == "bad"]
+        assert asked.count(action) == 1 and asked[-1] is action
+        assert set(seen.of(Action.END, 1)) >= {"good"}, action
 
 
 def test_nothing_is_left_to_do_where_all_are_lost() -> None:
     seen = Recorded()
-    assert set(
-        conduct({"a": seen.arm("a", fails=lambda _: True)}, alone(3), QUICK, random.Random(1))
-    )
+    arms = {"a": seen.arm("a", fails=lambda _: True)}
+    assert set(conduct(arms, alone(3), QUICK, random.Random(1)))
     assert len(seen.orders) == 1
 
 
-@pytest.mark.parametrize(("others", "fewest"), [((), 1), (("b",), turns.FEWEST_ROUNDS)])
-def test_a_cell_ends_early_where_all_medians_are_known_and_at_the_cap(
-    others: tuple[str, ...], fewest: int
-) -> None:
+def test_a_cell_ends_early_where_all_medians_are_known_and_at_the_cap() -> None:
     long = Measurement(time_cap=10, min_iterations=10, max_iterations=10**6)
     short = Measurement(time_cap=1e-9, min_iterations=turns.FEWEST_ROUNDS, max_iterations=10**6)
-    for answer, asked in ((Answer(1e-3, narrow=True), long), (USUAL, short)):
-        seen = conducted(dict.fromkeys(("a", *others), answer), asked=asked)
-        assert Counter(seen.of(Action.TURN, 0)) == dict.fromkeys(("a", *others), fewest)
+    for arms, fewest in ((("a",), 1), (("a", "b"), turns.FEWEST_ROUNDS)):
+        for answer, asked in ((Answer(1e-3, narrow=True), long), (USUAL, short)):
+            seen = conducted(dict.fromkeys(arms, answer), asked=asked)
+            assert Counter(seen.of(Action.TURN, 0)) == dict.fromkeys(arms, fewest), asked
 
 
 def test_slow_operations_have_as_many_iterations_as_were_asked_for_whatever_the_cap() -> None:
@@ -175,9 +171,7 @@ def contested() -> list[tuple[str, Order]]:
     return [(name, order) for name, order in seen.orders if order.cell > 0]
 
 
-def test_an_arm_times_all_cells_of_a_contest_in_its_turn(
-    contested: list[tuple[str, Order]],
-) -> None:
+def test_an_arm_times_a_whole_contest_in_its_turn(contested: list[tuple[str, Order]]) -> None:
     taken = [(name, order.cell) for name, order in contested if order.action is Action.TURN]
     rounds = [taken[i : i + 4] for i in range(0, len(taken), 4)]
     assert all(len(set(pairs)) == 4 for pairs in rounds) and len({*map(tuple, rounds)}) > 3
@@ -186,9 +180,7 @@ def test_an_arm_times_all_cells_of_a_contest_in_its_turn(
     assert actions[:4] == [Action.BEGIN] * 4 and actions[-4:] == [Action.END] * 4
 
 
-def test_each_cell_of_a_contest_has_a_count_of_its_own_and_all_have_one_group(
-    contested: list[tuple[str, Order]],
-) -> None:
+def test_cells_of_a_contest_have_counts_and_one_group(contested: list[tuple[str, Order]]) -> None:
     orders = [order for _, order in contested if order.action is Action.TURN]
     counts = {order.cell: order.count for order in orders}
     assert counts[1] > counts[2]
@@ -200,23 +192,20 @@ def test_a_cell_that_an_arm_has_not_is_measured_by_those_that_have_it() -> None:
     some = seen.arm("some", lambda order: Answer() if order.cell == 1 else USUAL)
     conduct({"all": seen.arm("all"), "some": some}, [range(2)], QUICK, random.Random(1))
     for name, cells in (("all", {0, 1, turns.NONE}), ("some", {0, turns.NONE})):
-        asked = [order for who, order in seen.orders if who == name]
+        asked = [order for arm, order in seen.orders if arm == name]
         assert {order.cell for order in asked if order.action is not Action.BEGIN} == cells
 
 
-@pytest.mark.parametrize("seconds", [1e-7, 1.7e-6, 1e-4, 3e-3, 0.5])
-@pytest.mark.parametrize("pace", [0.0, 5e-6])
-def test_a_turn_lasts_ten_milliseconds_in_the_fastest_arm_too(seconds: float, pace: float) -> None:
-    fast, slow = Answer(seconds, pace=pace), Answer(2 * seconds, pace=2 * pace)
-    seen = conducted({"fast": fast, "slow": slow})
-    (order,) = {
-        order for _, order in seen.orders if order.action is Action.TURN and order.cell == 0
-    }
-    interval = max(seconds, pace)
-    intervals = order.count * (1 + order.between)
-    assert intervals * interval >= turns.LEAST * (1 - 1e-9)
-    longer = intervals - order.count  # with one less before each
-    assert not order.between or longer * interval < turns.LEAST * (1 + 1e-9)
+def test_a_turn_lasts_ten_milliseconds_in_the_fastest_arm_too() -> None:
+    for seconds, pace in product((1e-7, 1.7e-6, 1e-4, 3e-3, 0.5), (0.0, 5e-6)):
+        fast, slow = Answer(seconds, pace=pace), Answer(2 * seconds, pace=2 * pace)
+        seen = conducted({"fast": fast, "slow": slow})
+        (order,) = {order for _, order in seen.orders if order.action is Action.TURN}
+        interval = max(seconds, pace)
+        intervals = order.count * (1 + order.between)
+        assert intervals * interval >= turns.LEAST * (1 - 1e-9), (seconds, pace)
+        longer = intervals - order.count  # with one interval less before each timed one
+        assert not order.between or longer * interval < turns.LEAST * (1 + 1e-9), (seconds, pace)
 
 
 def test_the_cells_of_a_turn_share_it_and_arms_that_lack_some_have_ten_milliseconds_too() -> None:
