@@ -2,11 +2,11 @@
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +21,17 @@ from tests.second_user import SecondUser
 @pytest.fixture
 def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
     """A process that lives as long as the test."""
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
+    with subprocess.Popen(["sleep", "600"]) as process:
         yield process
         process.kill()
+
+
+@pytest.fixture
+def taken(tmp_path: Path) -> Iterator[folder_lock.FolderLock]:
+    """The lock of the test's folder, held by the test."""
+    lock = folder_lock.take(tmp_path, print)
+    yield lock
+    lock.release()
 
 
 def noted(taken: folder_lock.FolderLock, driver: str, place: str | None = None) -> None:
@@ -31,9 +39,10 @@ def noted(taken: folder_lock.FolderLock, driver: str, place: str | None = None) 
     taken.note(driver=driver, place=place, host="elsewhere", segments=[])
 
 
+@functools.cache
 def dead() -> str:
     """The identity of a process that has ended."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
         return tracking.identity(process.pid)
 
 
@@ -52,9 +61,7 @@ def test_facts_are_read_back_and_one_cut_short_is_left_out(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_is_made_for_a_claim_and_goes_with_it_when_nothing_was_begun(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_is_made_for_a_claim_and_goes_with_it_when_empty(tmp_path: Path) -> None:
     for keep in (False, True):
         folder = tmp_path / "new"
         taken = folder_lock.take(folder, print)
@@ -65,16 +72,14 @@ def test_a_folder_is_made_for_a_claim_and_goes_with_it_when_nothing_was_begun(
 
 
 def test_a_second_driver_is_refused_and_reported_who_the_first_is(
-    tmp_path: Path, sleeper: "subprocess.Popen[bytes]"
+    tmp_path: Path, taken: folder_lock.FolderLock, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
-    taken = folder_lock.take(tmp_path, print)
     noted(taken, tracking.identity(sleeper.pid))
     with pytest.raises(ExperimentsError, match=rf"process {sleeper.pid}\).*kill {sleeper.pid}"):
         folder_lock.take(tmp_path, print)
     noted(taken, tracking.identity(sleeper.pid), "another boot")
     with pytest.raises(ExperimentsError, match="on another machine or in a container"):
         folder_lock.take(tmp_path, print)
-    taken.release()
 
 
 def test_a_lock_of_nobody_known_is_refused(tmp_path: Path) -> None:
@@ -100,19 +105,15 @@ def test_the_guard_of_a_killed_driver_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_guard_that_does_not_come_to_an_end_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, taken: folder_lock.FolderLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folder_lock, "PATIENCE", 0.3)
-    taken = folder_lock.take(tmp_path, print)
     noted(taken, dead())
     with pytest.raises(ExperimentsError, match="is not cleared away after 0 s"):
         folder_lock.take(tmp_path, print)
-    taken.release()
 
 
-def test_what_a_driver_noted_whose_guard_was_killed_too_is_there_for_the_next(
-    tmp_path: Path,
-) -> None:
+def test_notes_of_a_driver_and_guard_that_were_killed_are_for_the_next(tmp_path: Path) -> None:
     taken, driver = folder_lock.take(tmp_path, print), dead()
     noted(taken, driver)
     os.close(taken.descriptor)  # as their end does
@@ -200,9 +201,16 @@ def test_a_lock_from_elsewhere_ends_no_process_of_another_driver(
 GOOD = {"driver": "1.2", "place": "another boot", "host": "a", "segments": []}
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
+def test_what_no_driver_notes_is_refused_with_the_file_and_the_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is removed; the file stays as well, to be looked at."""
+    monkeypatch.setattr(tracking, "SHM", tmp_path)
+    out, segment = tmp_path / "out", tmp_path / "sm_segment.other"
+    (out / "incoming").mkdir(parents=True)
+    segment.touch()
+    lock = out / folder_lock.NAME
+    for content, fault in (
         ({"driver": "1.2"}, "it lacks place"),
         ({**GOOD, "segments": 5}, "segments must be a list of texts"),
         ({**GOOD, "segments": [5]}, "segments must be a list of texts"),
@@ -212,36 +220,24 @@ GOOD = {"driver": "1.2", "place": "another boot", "host": "a", "segments": []}
         ({**GOOD, "host": "\x1b]0;owned"}, "host must be a line of text"),
         ({**GOOD, "engines": {}}, "engines must be a list of texts"),
         (5, "a line holds no JSON object"),
-        pytest.param("[" * 200_000, "it holds lists within each other", id="nested"),
+        ("[" * 200_000, "it holds lists within each other"),
         (None, "it has 21474836480 bytes, and 16777216 at most are read"),
-    ],
-)
-def test_what_no_driver_notes_is_refused_with_the_file_and_the_field(
-    tmp_path: Path, content: object, fault: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is removed; the file stays as well, to be looked at."""
-    monkeypatch.setattr(tracking, "SHM", tmp_path)
-    out, segment = tmp_path / "out", tmp_path / "sm_segment.other"
-    (out / "incoming").mkdir(parents=True)
-    segment.touch()
-    lock = out / folder_lock.NAME
-    lock.write_text(content if isinstance(content, str) else json.dumps(content) + "\n")
-    if content is None:
-        os.truncate(lock, 20 * 2**30)  # sparse
-    with (
-        pytest.raises(ExperimentsError, match=rf"{lock} holds what no driver notes .{fault}"),
-        watchdog.watching(out, print),
     ):
-        pass
-    assert segment.exists() and lock.exists() and (out / "incoming").exists()
+        lock.write_text(content if isinstance(content, str) else json.dumps(content) + "\n")
+        if content is None:
+            os.truncate(lock, 20 * 2**30)  # sparse
+        with (
+            pytest.raises(ExperimentsError, match=rf"{lock} holds what no driver notes .{fault}"),
+            watchdog.watching(out, print),
+        ):
+            pass
+        assert segment.exists() and lock.exists() and (out / "incoming").exists(), fault
 
 
-@pytest.mark.parametrize("driver", [7.77, "\u0667.\u0667", f"{'9' * 20}.1"])
-def test_what_is_no_process_is_no_driver(tmp_path: Path, driver: object) -> None:
-    taken = folder_lock.take(tmp_path, print)
-    taken.note(**{**GOOD, "driver": driver})
-    assert taken.facts() == {}
-    taken.release()
+def test_what_is_no_process_is_no_driver(taken: folder_lock.FolderLock) -> None:
+    for driver in (7.77, "\u0667.\u0667", f"{'9' * 20}.1"):
+        taken.note(**{**GOOD, "driver": driver})
+        assert taken.facts() == {}, driver
 
 
 def test_a_copied_lock_removes_no_segment_and_the_driver_s_own_does(
@@ -271,14 +267,11 @@ def test_a_lock_of_another_mode_becomes_private(tmp_path: Path) -> None:
     taken.release()
 
 
-@pytest.mark.parametrize("name", ["17f3", "17f3-", "17f3-{other}", ["17f3-{other}"], None])
 def test_a_lock_from_elsewhere_names_no_container_of_another_folder(
-    tmp_path: Path, name: object
+    tmp_path: Path, taken: folder_lock.FolderLock
 ) -> None:
     """Its writer can know where the other folder is, and the id of the campaign in it."""
-    other = ownership.digest_of(tmp_path / "other")
-    forged = json.loads(json.dumps(name).replace("{other}", other))
-    taken = folder_lock.take(tmp_path, print)
-    taken.note(driver="7.77", campaign=forged, engines=["docker"])
-    assert taken.facts() == {"driver": "7.77"}
-    taken.release()
+    other = f"17f3-{ownership.digest_of(tmp_path / 'other')}"
+    for forged in ("17f3", "17f3-", other, [other], None):
+        taken.note(driver="7.77", campaign=forged, engines=["docker"])
+        assert taken.facts() == {"driver": "7.77"}, forged

@@ -155,9 +155,7 @@ def test_a_lock_of_another_user_is_named(shared_by_users: Path, second_user: Sec
         os.seteuid(0)
 
 
-def test_waiting_for_a_lock_is_said_once_and_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_for_a_lock_is_shown_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
     monkeypatch.setattr(scratch, "QUIET", 0.05)
     with contextlib.ExitStack() as held:
@@ -173,11 +171,10 @@ def test_waiting_for_a_lock_is_said_once_and_ends(
     text = f"{waiting} {tmp_path}: it holds {tmp_path / '.lock'}"
     assert lines == [text]
     monkeypatch.setattr(scratch, "PATIENCE", 0.2)
+    expected = r"has held .*/\.lock for 0 minutes; see which .fuser"
     with (
         scratch.locked(tmp_path, say=lines.append),
-        pytest.raises(
-            ExperimentsError, match=r"has held .*/\.lock for 0 minutes; see which .fuser"
-        ),
+        pytest.raises(ExperimentsError, match=expected),
         scratch.locked(tmp_path, say=lines.append),
     ):
         pass

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from experiments.processes import tracking
-from tests.awaiting import wait_for
+from tests.awaiting import alive, wait_for
 from tests.second_user import SecondUser
 
 ROOT = Path(__file__).parents[3]
@@ -44,20 +44,23 @@ def test_a_mark_of_this_user_is_found_and_ended() -> None:
         assert process.wait(5)
 
 
-def test_a_program_that_has_just_begun_is_asked_to_end_before_it_is_killed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    mark, looks, look = tracking.new_mark(), [0], tracking.marked
-
-    def later(wanted: str) -> set[str]:
-        """Its environment is empty at the first look, as it is while a program is executed."""
-        looks[0] += 1
-        return look(wanted) if looks[0] > 1 else set()
-
-    monkeypatch.setattr(tracking, "marked", later)
-    with carrier([*CARRIER], **{tracking.MARK: mark}) as process:
-        assert tracking.terminate_marked(mark, 2.0) == 1
-        assert process.wait(5) == -signal.SIGTERM
+def test_a_program_that_has_just_begun_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its environment is empty at the first look, as it is while a program is executed."""
+    look = tracking.marked
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        mark, first_look = tracking.new_mark(), [set[str]()]
+        monkeypatch.setattr(
+            tracking,
+            "marked",
+            lambda wanted, first=first_look: first.pop() if first else look(wanted),
+        )
+        with carrier([*CARRIER], **{tracking.MARK: mark}) as process:
+            if number == signal.SIGKILL:
+                tracking.end_marked(mark)
+                assert not alive(process.pid)
+            else:
+                assert tracking.terminate_marked(mark, 2.0) == 1
+            assert process.wait(5) == -number
 
 
 def test_a_mark_has_a_secret_that_each_process_draws_anew() -> None:
@@ -71,9 +74,7 @@ def test_a_mark_has_a_secret_that_each_process_draws_anew() -> None:
     assert len(ours[2]) == 16 and ours[2] != theirs[2]
 
 
-def test_a_process_of_another_user_with_the_mark_counts_for_nothing(
-    second_user: SecondUser,
-) -> None:
+def test_a_process_of_another_user_counts_for_nothing(second_user: SecondUser) -> None:
     mark, daemon = tracking.new_mark(), tracking.own_mark()
     variables = {tracking.MARK: mark, tracking.DAEMON: daemon}
     with carrier(second_user.command(CARRIER), **variables) as process:

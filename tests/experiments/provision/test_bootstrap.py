@@ -29,17 +29,14 @@ def on(monkeypatch, distribution, codename):
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: release)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "made"),
-    [
+def test_what_is_made_comes_from_apts_mirror(monkeypatch, etc):
+    on(monkeypatch, "debian", "bookworm")
+    for wanted, made in (
         (BOOKWORM, BOOKWORM),
         (TRIXIE, TRIXIE),  # a mirror holds all suites of its distribution
         (NOBLE, BOOKWORM),  # another distribution gives way to the host's own suite
-    ],
-)
-def test_what_is_made_comes_from_apts_mirror(monkeypatch, etc, wanted, made):
-    on(monkeypatch, "debian", "bookworm")
-    assert bootstrap.recipe(wanted, etc) == Recipe(made, MIRROR)
+    ):
+        assert bootstrap.recipe(wanted, etc) == Recipe(made, MIRROR)
 
 
 def test_without_any_mirror_there_is_no_recipe(monkeypatch, tmp_path):
@@ -47,33 +44,26 @@ def test_without_any_mirror_there_is_no_recipe(monkeypatch, tmp_path):
     assert bootstrap.recipe(BOOKWORM, tmp_path) is None
 
 
-@pytest.mark.parametrize(
-    ("suite", "components", "include"),
-    [
+def test_the_command_asks_mmdebstrap_for_what_a_rank_needs():
+    for suite, components, include in (
         (BOOKWORM, "main", "python3,python3-venv,libmemkind0"),
         (NOBLE, "main,universe", "python3,python3-venv,libmemkind0"),
         (TRIXIE, "main", "python3,python3-venv"),
-    ],
-)
-def test_the_command_asks_mmdebstrap_for_what_a_rank_needs(suite, components, include):
-    assert bootstrap.command(Recipe(suite, MIRROR), Path("/x/base.tar")) == [
-        "mmdebstrap",
-        "--variant=minbase",
-        f"--components={components}",
-        f"--include={include}",
-        "--hook-dir=/usr/share/mmdebstrap/hooks/maybe-merged-usr",
-        f"--customize-hook={bootstrap.CLEAN}",
-        suite.name,
-        "/x/base.tar",
-        MIRROR,
-    ]
+    ):
+        assert bootstrap.command(Recipe(suite, MIRROR), Path("/x/base.tar")) == [
+            *("mmdebstrap", "--variant=minbase", f"--components={components}"),
+            f"--include={include}",
+            "--hook-dir=/usr/share/mmdebstrap/hooks/maybe-merged-usr",
+            f"--customize-hook={bootstrap.CLEAN}",
+            *(suite.name, "/x/base.tar", MIRROR),
+        ]
 
 
-@pytest.mark.parametrize("mirror", ["file:/srv/debian", "file:///srv/debian"])
-def test_a_mirror_on_this_disk_is_mounted_where_packages_are_unpacked(mirror):
-    command = bootstrap.command(Recipe(BOOKWORM, mirror), Path("/x/base.tar"))
-    assert command[-1] == "file:///srv/debian"
-    assert "--hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount" in command
+def test_a_mirror_on_this_disk_is_mounted_where_packages_are_unpacked():
+    for mirror in ("file:/srv/debian", "file:///srv/debian"):
+        command = bootstrap.command(Recipe(BOOKWORM, mirror), Path("/x/base.tar"))
+        assert command[-1] == "file:///srv/debian"
+        assert "--hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount" in command
 
 
 def test_the_hook_removes_what_no_container_reads_and_nothing_else(tmp_path):
@@ -91,22 +81,20 @@ def test_a_failure_names_the_last_line_and_the_log(monkeypatch, tmp_path):
     stub.write_text("#!/bin/sh\necho W: mirror is slow\necho E: no such suite\nexit 3\n")
     stub.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(executables, "find", lambda name: name)
     monkeypatch.setattr(bootstrap, "LOG", tmp_path / "build" / "bootstrap.log")
     with pytest.raises(Missing, match=r"bookworm failed: E: no such suite; read build/boot"):
-        bootstrap._bootstrap(Recipe(BOOKWORM, MIRROR), tmp_path / "base.tar")
+        bootstrap.make(None, Recipe(BOOKWORM, MIRROR), print)
 
 
-@pytest.mark.parametrize(
-    ("user", "programs", "lacking"),
-    [
+def test_what_is_not_installed_is_named_with_the_command(monkeypatch):
+    for user, programs, lacking in (
         (0, (), "mmdebstrap"),
         (1000, ("mmdebstrap",), "uidmap"),
         (1000, (), "mmdebstrap and uidmap"),
-    ],
-)
-def test_what_is_not_installed_is_named_with_the_command(monkeypatch, user, programs, lacking):
-    monkeypatch.setattr(os, "geteuid", lambda: user)
-    monkeypatch.setattr(executables, "find", lambda name: name if name in programs else None)
-    advice = f"sudo apt-get install -y {lacking.replace(' and ', ' ')}"
-    with pytest.raises(Missing, match=rf"needs {lacking}; {advice}$"):
-        bootstrap._check_installed()
+    ):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        monkeypatch.setattr(executables, "find", {name: name for name in programs}.get)
+        advice = f"sudo apt-get install -y {lacking.replace(' and ', ' ')}"
+        with pytest.raises(Missing, match=rf"needs {lacking}; {advice}$"):
+            bootstrap.make(None, Recipe(BOOKWORM, MIRROR), print)

@@ -23,14 +23,20 @@ def test_a_machine_without_apt_has_no_mirror(etc, monkeypatch):
     assert distro_releases.mirror("bookworm", etc) is None
 
 
-def test_one_line_sources_may_carry_options_and_comments(etc):
-    (etc / "sources.list").write_text(
+def test_one_line_sources_may_carry_options_and_comments_and_need_main(etc):
+    options = (
         "# deb http://off.example/debian bookworm main\n"
         "deb cdrom:[Debian]/ bookworm main\n"
         "deb-src http://sources.example/debian bookworm main\n"
-        "deb [arch=amd64 signed-by=/k] http://mirror.example/debian/ bookworm contrib main #x\n"
+        "deb [arch=amd64 signed-by=/k] http://mirror.example/debian/ bookworm contrib main #x"
     )
-    assert distro_releases.mirror("bookworm", etc) == "http://mirror.example/debian"
+    for text, mirror in (
+        (options, "http://mirror.example/debian"),
+        ("deb [trusted=yes] file:/srv/debian bookworm main", "file:/srv/debian"),
+        ("deb http://a.example/tools bookworm stable", None),
+    ):
+        (etc / "sources.list").write_text(f"{text}\n")
+        assert distro_releases.mirror("bookworm", etc) == mirror
 
 
 def test_deb822_names_every_suite_of_every_uri(etc):
@@ -52,14 +58,13 @@ def test_deb822_names_every_suite_of_every_uri(etc):
     assert urls == [first, first, security]
 
 
-@pytest.mark.parametrize("field", ["Enabled: no", "Enabled: False", "Types: deb-src"])
-def test_a_paragraph_that_is_off_or_only_sources_does_not_count(etc, field):
+def test_a_paragraph_that_is_off_or_only_sources_does_not_count(etc):
     fields = {"Types": "deb", "URIs": "http://a.example/debian", "Suites": "trixie"}
-    fields |= {"Components": "main"} | dict([field.split(": ")])
-    (etc / "sources.list.d" / "debian.sources").write_text(
-        "".join(f"{name}: {value}\n" for name, value in fields.items())
-    )
-    assert distro_releases.mirror("trixie", etc) is None
+    for change in ({"Enabled": "no"}, {"Enabled": "False"}, {"Types": "deb-src"}):
+        every = fields | {"Components": "main"} | change
+        text = "".join(f"{name}: {value}\n" for name, value in every.items())
+        (etc / "sources.list.d" / "debian.sources").write_text(text)
+        assert distro_releases.mirror("trixie", etc) is None, change
 
 
 def test_files_with_another_ending_are_not_apts(etc):
@@ -70,27 +75,14 @@ def test_files_with_another_ending_are_not_apts(etc):
     assert distro_releases.mirror("bookworm", etc) == "http://a.example/debian"
 
 
-def test_a_mirror_on_this_disk_counts(etc):
-    (etc / "sources.list").write_text("deb [trusted=yes] file:/srv/debian bookworm main\n")
-    assert distro_releases.mirror("bookworm", etc) == "file:/srv/debian"
-
-
-def test_a_suite_without_main_is_not_a_mirror(etc):
-    (etc / "sources.list").write_text("deb http://a.example/tools bookworm stable\n")
-    assert distro_releases.mirror("bookworm", etc) is None
-
-
-@pytest.mark.parametrize(
-    ("python", "image"),
-    [
+def test_the_suite_has_the_hosts_python_where_any_has():
+    for python, image in (
         ("3.11", "debian:bookworm-slim"),
         ("3.12", "ubuntu:24.04"),
         ("3.13", "debian:trixie-slim"),
         ("3.14", "debian:bookworm-slim"),
-    ],
-)
-def test_the_suite_has_the_hosts_python_where_any_has(python, image):
-    assert distro_releases.with_python(python).image == image
+    ):
+        assert distro_releases.with_python(python).image == image
 
 
 def test_guests_are_made_of_debian_alone():

@@ -31,12 +31,8 @@ def lock(tmp_path: Path) -> Path:
 
 
 def user(lock: Path) -> "subprocess.Popen[str]":
-    process = subprocess.Popen(
-        [sys.executable, "-c", USER, str(lock)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    words, pipe = [sys.executable, "-c", USER, str(lock)], subprocess.PIPE
+    process = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "here\n"
     return process
@@ -52,7 +48,7 @@ def test_the_last_one_to_leave_ends_it_and_no_other(lock: Path) -> None:
     assert not dockerd.in_use(lock)
 
 
-def test_the_one_who_stays_ends_it_in_another_process_too(lock: Path) -> None:
+def test_the_last_one_ends_it_in_another_process_too(lock: Path) -> None:
     other, ended = user(lock), []
     with dockerd.counted(lambda: ended.append(1), lock):
         pass
@@ -70,10 +66,7 @@ def test_who_is_killed_is_no_user_any_more(lock: Path) -> None:
 
 def test_without_rights_nothing_is_ended_and_nothing_fails(tmp_path: Path) -> None:
     nowhere = tmp_path / "missing/lock"
-    with (
-        dockerd.counted(lambda: pytest.fail("ended"), nowhere),
-        dockerd.starting(nowhere),
-    ):
+    with dockerd.counted(lambda: pytest.fail("ended"), nowhere), dockerd.starting(nowhere):
         assert not dockerd.in_use(nowhere)
 
 
@@ -89,8 +82,7 @@ def daemon(folder: Path, variables: Mapping[str, str]) -> Iterator["subprocess.P
         it.kill()
 
 
-def test_an_engine_of_ours_is_known_and_ended_and_no_zombie_stays(tmp_path: Path) -> None:
-    pidfile = tmp_path / "docker.pid"
+def test_an_engine_of_ours_is_ended_and_no_zombie_stays(tmp_path: Path, pidfile: Path) -> None:
     with daemon(tmp_path, tracking.daemon_environment(os.environ)) as process:
         assert dockerd.ours(pidfile) == tracking.identity(process.pid)
         dockerd.end_ours(pidfile)
@@ -99,8 +91,7 @@ def test_an_engine_of_ours_is_known_and_ended_and_no_zombie_stays(tmp_path: Path
         assert dockerd.ours(pidfile) == ""
 
 
-def test_an_engine_of_the_machine_is_left_alone(tmp_path: Path) -> None:
-    pidfile = tmp_path / "docker.pid"
+def test_an_engine_of_the_machine_is_left_alone(tmp_path: Path, pidfile: Path) -> None:
     with daemon(tmp_path, os.environ) as process:
         assert dockerd.ours(pidfile) == ""
         dockerd.end_ours(pidfile)
@@ -109,32 +100,17 @@ def test_an_engine_of_the_machine_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def pidfile(tmp_path, monkeypatch):
+    """That of dockerd, which is in the test's folder as the sockets of both engines are."""
     path = tmp_path / "docker.pid"
     monkeypatch.setattr(dockerd, "PIDFILES", {path: "dockerd"})
+    monkeypatch.setattr(dockerd, "SYSTEM_CONTAINERD", tmp_path / "containerd.sock")
+    monkeypatch.setattr(dockerd, "SOCKET", tmp_path / "docker.sock")
     return path
-
-
-@pytest.fixture(autouse=True)
-def socket_path(tmp_path, monkeypatch):
-    path = tmp_path / "containerd.sock"
-    monkeypatch.setattr(dockerd, "SYSTEM_CONTAINERD", path)
-    return path
-
-
-@pytest.fixture(autouse=True)
-def own_socket(tmp_path, monkeypatch):
-    path = tmp_path / "docker.sock"
-    monkeypatch.setattr(dockerd, "SOCKET", path)
-    return path
-
-
-def own_name():
-    return Path("/proc/self/comm").read_text().strip()
 
 
 def test_the_pidfile_of_a_living_dockerd_stays(pidfile, monkeypatch):
     pidfile.write_text(f"{os.getpid()}\n")
-    monkeypatch.setitem(dockerd.PIDFILES, pidfile, own_name())
+    monkeypatch.setitem(dockerd.PIDFILES, pidfile, Path("/proc/self/comm").read_text().strip())
     assert not dockerd.clear_leftovers()
     assert pidfile.exists()
 
@@ -150,26 +126,25 @@ def test_a_zombie_is_a_leftover(pidfile, monkeypatch):
     assert not pidfile.exists()
 
 
-@pytest.mark.parametrize("content", ["", "not a number", "-1", "1"])
-def test_a_pidfile_that_names_no_dockerd_is_a_leftover(pidfile, content):
-    pidfile.write_text(content)
-    assert not dockerd.clear_leftovers()
-    assert not pidfile.exists()
+def test_a_pidfile_that_names_no_dockerd_is_a_leftover(pidfile):
+    for content in ("", "not a number", "-1", "1"):
+        pidfile.write_text(content)
+        assert not dockerd.clear_leftovers()
+        assert not pidfile.exists(), content
 
 
-@pytest.mark.parametrize("name", ["containerd.sock", "docker.sock"])
-def test_a_socket_that_nobody_listens_on_is_a_leftover(tmp_path, name):
-    path = tmp_path / name
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
+def test_a_socket_that_nobody_listens_on_is_a_leftover(tmp_path):
+    for path in (tmp_path / "containerd.sock", tmp_path / "docker.sock"):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            assert not dockerd.listens(path)
+            listener.listen()
+            assert dockerd.listens(path)
+            dockerd.clear_leftovers()
+            assert path.exists()
         assert not dockerd.listens(path)
-        listener.listen()
-        assert dockerd.listens(path)
         dockerd.clear_leftovers()
-        assert path.exists()
-    assert not dockerd.listens(path)
-    dockerd.clear_leftovers()
-    assert not path.exists()
+        assert not path.exists()
 
 
 def test_the_complaint_is_the_last_line_said(tmp_path):

@@ -21,11 +21,11 @@ def test_an_engine_that_does_not_answer_is_named_with_its_address(monkeypatch):
         pass
 
 
-@pytest.mark.parametrize("host", ["gibberish://", "tcp://127.0.0.1:1"])
-def test_no_address_ends_in_a_traceback_of_the_sdk(monkeypatch, host):
-    monkeypatch.setenv("DOCKER_HOST", host)
-    with pytest.raises(EngineMissing), engine_provision.running():
-        pass
+def test_no_address_ends_in_a_traceback_of_the_sdk(monkeypatch):
+    for host in ("gibberish://", "tcp://127.0.0.1:1"):
+        monkeypatch.setenv("DOCKER_HOST", host)
+        with pytest.raises(EngineMissing), engine_provision.running():
+            pass
 
 
 class Dying(BaseHTTPRequestHandler):
@@ -55,37 +55,40 @@ def test_an_engine_that_dies_between_two_questions_has_no_version(monkeypatch):
         serving.join()
 
 
-@pytest.mark.parametrize(
-    ("systemd", "remedy"),
-    [(True, "sudo systemctl enable --now docker"), (False, "sudo service docker start")],
-)
-def test_an_engine_that_does_not_run_is_started_as_a_service(monkeypatch, systemd, remedy):
-    monkeypatch.setattr(
-        engine_provision, "_connect", lambda address="": (None, "Connection refused")
-    )
-    monkeypatch.setattr(engine_provision, "has_systemd", lambda: systemd)
+@pytest.fixture
+def silent(monkeypatch):
+    """silent(why): from now on, the engine that is installed does not answer an ordinary user."""
     monkeypatch.setattr(engine_provision.executables, "find", lambda name: f"/usr/sbin/{name}")
     monkeypatch.setattr(engine_provision.os, "geteuid", lambda: 1000)
     monkeypatch.delenv("DOCKER_HOST", raising=False)
-    finding = checks.container_engine()
-    assert finding.ok is False
-    assert finding.lack == "the container engine does not run; as root, ./inv starts one itself"
-    assert finding.remedy == remedy
+
+    def because(why):
+        monkeypatch.setattr(engine_provision, "_connect", lambda address="": (None, why))
+
+    return because
 
 
-@pytest.mark.parametrize(
-    ("listens", "lack"),
-    [(True, "the container engine runs, but this user"), (False, "the container engine does not")],
-)
-def test_a_socket_that_refuses_a_user_is_an_engines_only_where_one_listens(
-    monkeypatch, listens, lack
-):
-    monkeypatch.setattr(engine_provision, "_connect", lambda: (None, "Permission denied"))
-    monkeypatch.setattr(engine_provision.dockerd, "listens", lambda: listens)
-    monkeypatch.setattr(engine_provision.executables, "find", lambda name: f"/usr/sbin/{name}")
-    monkeypatch.setattr(engine_provision.os, "geteuid", lambda: 1000)
-    monkeypatch.delenv("DOCKER_HOST", raising=False)
-    assert lack in str(engine_provision.hindrance())
+def test_an_engine_that_does_not_run_is_started_as_a_service(monkeypatch, silent):
+    silent("Connection refused")
+    for systemd, remedy in (
+        (True, "sudo systemctl enable --now docker"),
+        (False, "sudo service docker start"),
+    ):
+        monkeypatch.setattr(engine_provision, "has_systemd", lambda systemd=systemd: systemd)
+        finding = checks.container_engine()
+        assert finding.ok is False
+        assert finding.lack == "the container engine does not run; as root, ./inv starts one itself"
+        assert finding.remedy == remedy
+
+
+def test_a_socket_that_refuses_a_user_is_an_engines_only_where_one_listens(monkeypatch, silent):
+    silent("Permission denied")
+    for listens, lack in (
+        (True, "the container engine runs, but this user"),
+        (False, "the container engine does not"),
+    ):
+        monkeypatch.setattr(engine_provision.dockerd, "listens", lambda answer=listens: answer)
+        assert lack in str(engine_provision.hindrance())
 
 
 @pytest.mark.container

@@ -35,9 +35,7 @@ def test_no_compiler_is_said_so_with_its_package() -> None:
         gate_build.ensure("no-such-cc")
 
 
-def test_a_program_of_arm_is_held_timed_and_stopped_by_what_is_compiled_for_it(
-    tmp_path: Path,
-) -> None:
+def test_a_program_of_arm_is_held_timed_and_stopped(tmp_path: Path) -> None:
     """User-mode emulation runs both; it shows functions, not the order of memory."""
     for program in (COMPILER, EMULATOR):
         if shutil.which(program) is None:

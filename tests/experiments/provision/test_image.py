@@ -33,18 +33,13 @@ LEAST_PRIVILEGE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("torch", "target", "more"),
-    [(False, "image", {}), (True, "image-torch", {"EXTENSIONS": "/opt/hbmcomm/extensions"})],
-)
-def test_the_build_is_asked_for_exactly_this(torch, target, more):
-    options = image_provision.build_options(
-        "hbmcomm:openmpi", "openmpi", BASE, WHEELS, "inputs", "0123abc-dirty", torch
-    )
+def test_the_build_is_asked_for_exactly_this():
+    asked = ("hbmcomm:openmpi", "openmpi", BASE, WHEELS, "inputs", "0123abc-dirty")
+    options = image_provision.build_options(*asked, False)
     assert options == {
         "tag": "hbmcomm:openmpi",
-        "target": target,
-        "buildargs": {"BASE": "debian@sha256:served"} | more,
+        "target": "image",
+        "buildargs": {"BASE": "debian@sha256:served"},
         "labels": {
             "org.opencontainers.image.revision": "0123abc-dirty",
             "hbmcomm.wheelhouse": "wheels",
@@ -57,27 +52,24 @@ def test_the_build_is_asked_for_exactly_this(torch, target, more):
         },
         "network_mode": "host",
     }
+    arguments = options["buildargs"] | {"EXTENSIONS": "/opt/hbmcomm/extensions"}
+    of_torch = options | {"target": "image-torch", "buildargs": arguments}
+    assert image_provision.build_options(*asked, True) == of_torch
+    made_here = replace(BASE, digest="")
+    options = image_provision.build_options("hbmcomm:impi", "impi", made_here, WHEELS, "inputs", "")
+    assert options["buildargs"]["BASE"] == "sha256:base", "no registry serves it"
 
 
-@pytest.mark.parametrize(
-    ("reference", "served", "digest"),
-    [
+def test_a_base_is_pinned_by_the_digest_of_its_own_repository():
+    for reference, served, digest in (
         ("debian:bookworm-slim", ["mirror/debian@sha256:1", "debian@sha256:2"], "debian@sha256:2"),
         ("debian", ["docker.example.org/library/debian@sha256:1"], "served"),
         ("host:5000/base", ["host:5000/base@sha256:1"], "served"),
         ("base@sha256:2", ["base@sha256:1", "base@sha256:2"], "base@sha256:2"),
         ("hbmcomm-base:bookworm", [], ""),
-    ],
-)
-def test_a_base_is_pinned_by_the_digest_of_its_own_repository(reference, served, digest):
-    wanted = served[0] if digest == "served" else digest
-    assert base_image.digest_of(reference, served) == wanted
-
-
-def test_a_base_that_no_registry_serves_is_named_by_its_id():
-    made_here = replace(BASE, digest="")
-    options = image_provision.build_options("hbmcomm:impi", "impi", made_here, WHEELS, "inputs", "")
-    assert options["buildargs"]["BASE"] == "sha256:base"
+    ):
+        wanted = served[0] if digest == "served" else digest
+        assert base_image.digest_of(reference, served) == wanted
 
 
 def test_each_checkout_knows_its_own_images() -> None:
@@ -110,13 +102,11 @@ def test_the_context_is_the_dockerfile_the_wheels_and_the_programs_of_ranks(chec
     assert ("torch/torch-2.whl", wheel) in more
 
 
-@pytest.mark.parametrize(
-    ("torch", "tag"), [(False, "hbmcomm:mpich"), (True, "hbmcomm:mpich-torch")]
-)
-def test_an_image_with_torch_has_a_name_of_its_own(torch, tag):
-    variant = image_provision.variant("mpich", torch)
-    assert image_provision.tag(variant) == tag
-    assert Image(tag, "id", "base", "3.11", "mpich", "inputs", False).variant == variant
+def test_an_image_with_torch_has_a_name_of_its_own():
+    for torch, tag in ((False, "hbmcomm:mpich"), (True, "hbmcomm:mpich-torch")):
+        variant = image_provision.variant("mpich", torch)
+        assert image_provision.tag(variant) == tag
+        assert Image(tag, "id", "base", "3.11", "mpich", "inputs", False).variant == variant
 
 
 def test_a_packed_context_can_be_read_by_every_user_of_the_image(tmp_path: Path) -> None:
@@ -135,9 +125,11 @@ def test_a_packed_context_can_be_read_by_every_user_of_the_image(tmp_path: Path)
 
 
 def test_whatever_goes_into_the_image_changes_its_inputs(checkout: Path) -> None:
-    def inputs(dockerfile: bytes = b"FROM x", base: Base = BASE, wheels: str = "wheels") -> str:
-        house = replace(WHEELS, hash=wheels)
-        return image_provision.inputs_hash(dockerfile, base, house, image_provision.suite(checkout))
+    def inputs(
+        *torch: Wheelhouse, dockerfile: bytes = b"FROM x", base: Base = BASE, wheels: str = "wheels"
+    ) -> str:
+        house, suite = replace(WHEELS, hash=wheels), image_provision.suite(checkout)
+        return image_provision.inputs_hash(dockerfile, base, house, suite, *torch)
 
     first = inputs()
     assert inputs() == first
@@ -146,9 +138,7 @@ def test_whatever_goes_into_the_image_changes_its_inputs(checkout: Path) -> None
         inputs(base=replace(BASE, id="sha256:new")),
         inputs(base=replace(BASE, reference="ubuntu")),
         inputs(wheels="new"),
-        image_provision.inputs_hash(
-            b"FROM x", BASE, WHEELS, image_provision.suite(checkout), WHEELS
-        ),
+        inputs(WHEELS),
     ]
     (checkout / "plots" / "draw.py").write_text("changed")
     assert inputs() == first
@@ -159,11 +149,9 @@ def test_whatever_goes_into_the_image_changes_its_inputs(checkout: Path) -> None
     assert len({first, *others}) == 8
 
 
-def test_a_folder_without_git_has_an_unknown_revision(tmp_path):
+def test_a_commit_that_was_removed_is_not_in_the_history(tmp_path):
     assert image_provision.revision(tmp_path) == "unknown"
 
-
-def test_a_commit_that_was_removed_is_not_in_the_history(tmp_path):
     def git(*words):
         author = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
         command = ["git", "-C", tmp_path, *author, *words]

@@ -27,9 +27,6 @@ CONTAINERD = (
 def test_layers_of_an_image_are_the_lowest_of_its_container() -> None:
     expected = [Path("/c/8/fs"), Path("/c/7/fs"), Path("/c/6/fs")]
     assert layers.of_mount(CONTAINERD, 3) == expected
-
-
-def test_a_root_that_is_no_overlay_is_named() -> None:
     with pytest.raises(Unshared, match=r"by fuse\.fuse-overlayfs, which is not an overlay"):
         layers.of_mount("1 0 0:1 / / rw - fuse.fuse-overlayfs fuse rw\n", 1)
 
@@ -45,17 +42,12 @@ def folders(place: Path, count: int) -> list[Path]:
 
 
 def test_as_many_layers_as_an_image_may_have_fit_into_one_mount(tmp_path: Path) -> None:
+    """More than a mount takes, and a layer that is gone, are left to a copy."""
     stack = layers.together(folders(tmp_path / "overlay2", 110), Path("/points"))
     assert stack.folder == tmp_path / "overlay2"
     assert stack.names[0] == f"l/{0:026d}" and stack.names[-1] == "/points"
-
-
-def test_more_layers_than_a_mount_takes_are_left_to_a_copy(tmp_path: Path) -> None:
     with pytest.raises(Unshared, match=r"140 layers in .* do not fit into one mount"):
-        layers.together(folders(tmp_path, 140), Path("/points"))
-
-
-def test_a_layer_that_is_gone_is_named(tmp_path: Path) -> None:
+        layers.together(folders(tmp_path / "more", 140), Path("/points"))
     with pytest.raises(Unshared, match="names a layer that is not there"):
         layers.together([tmp_path / "gone"], Path("/points"))
 
@@ -79,16 +71,14 @@ class Vfs:
 IMAGE = Image("hbmcomm:openmpi", "sha256:1", "base", "3.11", "openmpi", "inputs", False)
 
 
-def test_an_engine_that_copies_the_image_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    with pytest.raises(Unshared, match="vfs gives each container files of its own"):
-        layers.of(Vfs(), IMAGE)  # type: ignore[arg-type]
-
-
-def test_without_root_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(Unshared, match="only root can read"):
-        layers.of(Vfs(), IMAGE)  # type: ignore[arg-type]
+def test_the_reason_why_layers_are_not_shared_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for user, why in (
+        (0, "vfs gives each container files of its own"),
+        (1000, "only root can read"),
+    ):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        with pytest.raises(Unshared, match=why):
+            layers.of(Vfs(), IMAGE)  # type: ignore[arg-type]
 
 
 @pytest.mark.container

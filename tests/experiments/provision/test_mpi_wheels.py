@@ -13,6 +13,9 @@ from experiments.model.errors import Missing
 from experiments.processes import scratch
 from experiments.provision import mpi_wheels
 
+OTHER = next(mpi for mpi in MPIS if mpi_wheels.prefix(mpi) != Path(sys.prefix))
+"""An MPI with another environment than this process."""
+
 
 def test_into_the_environment_of_an_mpi_go_pinned_versions_only() -> None:
     python, root = Path("/p/bin/python"), Path("/here")
@@ -24,12 +27,9 @@ def test_into_the_environment_of_an_mpi_go_pinned_versions_only() -> None:
 
 
 @pytest.mark.rare
-def test_what_a_caller_needs_beside_is_installed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_caller_needs_is_added_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "constraints.txt").write_text("")
-    flavour = next(mpi for mpi in MPIS if mpi_wheels.prefix(mpi) != Path(sys.prefix))
-    place = mpi_wheels.prefix(flavour, tmp_path)
+    place = mpi_wheels.prefix(OTHER, tmp_path)
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
     with zipfile.ZipFile(tmp_path / "extra-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr(
@@ -41,51 +41,40 @@ def test_what_a_caller_needs_beside_is_installed_once(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     lines: list[str] = []
     for _ in range(2):
-        mpi_wheels.add(flavour, "more", ["extra"], lines.append, tmp_path)
-    assert lines == [f"more: installing extra for {flavour}"]
+        mpi_wheels.add(OTHER, "more", ["extra"], lines.append, tmp_path)
+    assert lines == [f"more: installing extra for {OTHER}"]
     assert mpi_wheels.distributions(place)["extra"] == "1"
 
 
 @pytest.mark.parametrize("flavour", MPIS)
 def test_an_environment_that_is_up_to_date_is_taken_as_it_is(flavour: str) -> None:
-    lines: list[str] = []
-    place = mpi_wheels.ensure(flavour, lines.append)
+    place = mpi_wheels.ensure(flavour, print)
     assert (place / "bin/mpiexec").is_file()
     again: list[str] = []
     assert mpi_wheels.ensure(flavour, again.append) == place
     assert again == []
 
 
-@pytest.fixture
-def flavour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An MPI for which no environment can be made under tmp_path: pip reaches no registry."""
+@pytest.mark.rare
+def test_two_processes_do_not_make_one_environment_at_once_and_a_failure_ends_in_pips_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pip reaches no registry."""
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'unfinished'\n")
     (tmp_path / "constraints.txt").write_text("")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    return next(mpi for mpi in MPIS if mpi_wheels.prefix(mpi) != Path(sys.prefix))
-
-
-@pytest.mark.rare
-def test_an_environment_that_pip_cannot_make_ends_in_its_words(
-    tmp_path: Path, flavour: str
-) -> None:
-    with pytest.raises(Missing, match=f"the environment for {flavour} could not be made"):
-        mpi_wheels.ensure(flavour, lambda line: None, root=tmp_path)
-
-
-@pytest.mark.rare
-def test_two_processes_do_not_make_one_environment_at_once(tmp_path: Path, flavour: str) -> None:
     makes = (
         "from experiments.provision import mpi_wheels\n"
-        f"mpi_wheels.ensure({flavour!r}, print, root=mpi_wheels.Path({str(tmp_path)!r}))\n"
+        f"mpi_wheels.ensure({OTHER!r}, print, root=mpi_wheels.Path({str(tmp_path)!r}))\n"
     )
-    place = mpi_wheels.prefix(flavour, tmp_path)
-    with scratch.locked(place.parent, f"{flavour}.lock"):
+    place = mpi_wheels.prefix(OTHER, tmp_path)
+    with scratch.locked(place.parent, f"{OTHER}.lock"):
         other = subprocess.Popen([sys.executable, "-c", makes], stderr=subprocess.PIPE, text=True)
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(3)
         assert not place.exists()
-    assert "could not be made" in other.communicate(timeout=60)[1]
+    words = other.communicate(timeout=60)[1]
+    assert "Missing: " in words and f"the environment for {OTHER} could not be made" in words
 
 
 def take_turn(folder: Path) -> None:
@@ -126,19 +115,16 @@ def test_every_distribution_of_an_environment_is_known_with_its_version() -> Non
 
 
 @pytest.mark.rare
-def test_a_torch_that_pip_cannot_have_is_named_with_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_torch_that_pip_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     (tmp_path / "constraints.txt").write_text("torch==2.13.0+cpu\n")
-    flavour = next(mpi for mpi in MPIS if mpi_wheels.prefix(mpi) != Path(sys.prefix))
-    subprocess.run([sys.executable, "-m", "venv", mpi_wheels.prefix(flavour, tmp_path)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", mpi_wheels.prefix(OTHER, tmp_path)], check=True)
     lines: list[str] = []
     with pytest.raises(Missing, match="PIP_FIND_LINKS") as caught:
-        mpi_wheels.add_torch(flavour, lines.append, tmp_path)
-    assert f"torch cannot be installed for {flavour}" in str(caught.value)
-    assert lines == [f"torch: installing grpcio and ninja and protobuf and torch for {flavour}"]
+        mpi_wheels.add_torch(OTHER, lines.append, tmp_path)
+    assert f"torch cannot be installed for {OTHER}" in str(caught.value)
+    assert lines == [f"torch: installing grpcio and ninja and protobuf and torch for {OTHER}"]
 
 
 def test_a_torch_that_is_there_stays_and_without_a_compiler_a_line_says_what_is_left_out(

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -70,9 +71,7 @@ def test_an_installed_tree_is_copied_with_its_binary(tmp_path: Path) -> None:
     assert (build[0], core(build)) == ("0.8.2", "stale")
 
 
-def test_a_repository_is_named_by_its_revision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repository_has_its_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [variable for variable in os.environ if variable.startswith("GIT_")]:
         monkeypatch.delenv(name)  # in a hook of git they name the project's own repository
     source = checkout(tmp_path / "checkout")
@@ -96,12 +95,9 @@ def test_a_core_that_does_not_compile_is_reported_in_the_compilers_words(tmp_pat
     assert list((tmp_path / "copies").iterdir()) == []
 
 
-def test_a_folder_without_the_package_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_the_package_or_a_core_or_a_way_to_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OtherBuildMissing, match=r"holds no package hbmcomm; name a checkout"):
         made(tmp_path, tmp_path / "copies")
-
-
-def test_a_package_without_a_core_or_a_way_to_one_is_refused(tmp_path: Path) -> None:
     source = checkout(tmp_path / "site")
     (source / "setup.py").unlink()
     (source / "hbmcomm/_native/_core.abi3.so").unlink()
@@ -109,25 +105,22 @@ def test_a_package_without_a_core_or_a_way_to_one_is_refused(tmp_path: Path) -> 
         made(source, tmp_path / "copies")
 
 
-@pytest.mark.parametrize("version", ["'1\\u001b[31m'", "5", "[1]", "'$(id)'"])
-def test_what_is_no_version_is_no_name(tmp_path: Path, version: str) -> None:
+def test_a_strange_pyproject_ends_in_no_name_of_its_own_or_one_message(tmp_path: Path) -> None:
     source = checkout(tmp_path / "checkout")
-    (source / "pyproject.toml").write_text(f"[project]\nversion = {version}\n")
-    (label, _), _ = made(source, tmp_path / "copies")
-    assert label == ("5" if version == "5" else "unknown")
+    for version in ("'1\\u001b[31m'", "5", "[1]", "'$(id)'"):
+        (source / "pyproject.toml").write_text(f"[project]\nversion = {version}\n")
+        (label, _), _ = made(source, tmp_path / "copies")
+        assert label == ("5" if version == "5" else "unknown"), version
+    for text in ("project = 5", "version = " + "[" * 5000, "x = " + "9" * 5000):
+        (source / "pyproject.toml").write_text(text)
+        with contextlib.suppress(ExperimentsError):
+            assert made(source, tmp_path / "copies")[0][0] == "checkout"
 
 
-@pytest.mark.parametrize("text", ["project = 5", "version = " + "[" * 5000, "x = " + "9" * 5000])
-def test_a_strange_pyproject_ends_in_a_name_or_one_message(tmp_path: Path, text: str) -> None:
-    source = checkout(tmp_path / "checkout")
-    (source / "pyproject.toml").write_text(text)
-    with contextlib.suppress(ExperimentsError):
-        assert made(source, tmp_path / "copies")[0][0] == "checkout"
-
-
-@pytest.mark.parametrize("place", ["pyproject.toml", "hbmcomm/pipe"])
-def test_a_pipe_or_a_device_in_a_checkout_is_not_read(tmp_path: Path, place: str) -> None:
-    for kind in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+def test_a_pipe_or_a_device_in_a_checkout_is_not_read(tmp_path: Path) -> None:
+    for place, kind in product(
+        ("pyproject.toml", "hbmcomm/pipe"), (os.mkfifo, lambda path: path.symlink_to("/dev/zero"))
+    ):
         source = checkout(tmp_path / "checkout")
         (source / place).unlink(missing_ok=True)
         kind(source / place)

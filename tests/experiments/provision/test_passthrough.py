@@ -14,12 +14,9 @@ from experiments.provision import passthrough
 from tests.second_user import SecondUser
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [("", set()), ("0", {0}), ("0-3,8", {0, 1, 2, 3, 8}), ("0,4", {0, 4})],
-)
-def test_the_kernels_lists_are_read(text: str, numbers: set[int]) -> None:
-    assert parse_list(text) == numbers
+def test_the_kernels_lists_are_read() -> None:
+    lists = {"": set(), "0": {0}, "0-3,8": {0, 1, 2, 3, 8}, "0,4": {0, 4}}
+    assert {text: parse_list(text) for text in lists} == lists
 
 
 def test_only_device_files_are_passed_on(tmp_path: Path) -> None:
@@ -42,19 +39,13 @@ def test_a_container_joins_the_groups_that_may_use_its_devices(tmp_path: Path) -
     assert passthrough.groups(paths[1:], own=group + 1) == ()
 
 
-def test_a_container_gets_no_more_cpus_than_this_process_has() -> None:
-    assert parse_list(passthrough.machine().cpus) == os.sched_getaffinity(0)
-
-
-def test_a_container_gets_no_node_that_this_process_may_not_use() -> None:
+def test_a_container_gets_no_cpu_or_node_that_this_process_may_not_use_and_is_not_root() -> None:
+    machine = passthrough.machine()
+    assert parse_list(machine.cpus) == os.sched_getaffinity(0)
     status = Path("/proc/self/status").read_text()
     allowed = next(line for line in status.splitlines() if line.startswith("Mems_allowed_list"))
-    given = parse_list(passthrough.machine().mems)
-    assert given
-    assert given <= parse_list(allowed.split()[1])
-
-
-def test_no_container_runs_as_root() -> None:
+    assert parse_list(machine.mems)
+    assert parse_list(machine.mems) <= parse_list(allowed.split()[1])
     assert passthrough.owner()[0] != 0
 
 
@@ -72,9 +63,7 @@ def test_ranks_of_root_are_no_user_of_this_machine() -> None:
     assert number not in {group.gr_gid for group in grp.getgrall()}
 
 
-def test_a_users_own_id_is_not_given_to_ranks(
-    second_user: SecondUser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ranks_get_no_users_id(second_user: SecondUser, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Missing, match="is a user, a group or a subordinate id"):
         chosen(second_user.uid, second_user.uid, monkeypatch)
 

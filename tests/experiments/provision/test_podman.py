@@ -23,16 +23,11 @@ def test_a_root_that_may_not_raise_limits_asks_for_none() -> None:
     assert podman.configuration(20000, 4096, 0x1FFFEFFFFFF) == (
         '[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]\n'
     )
+    for capabilities in (SYS_RESOURCE, 0x1FFFFFFFFFF):
+        assert podman.configuration(20000, 4096, capabilities) is None, "it may raise them"
 
 
-@pytest.mark.parametrize("capabilities", [SYS_RESOURCE, 0x1FFFFFFFFFF])
-def test_a_root_that_may_raise_limits_keeps_the_machines_configuration(capabilities: int) -> None:
-    assert podman.configuration(20000, 4096, capabilities) is None
-
-
-def test_what_is_lacking_is_named_with_its_remedy(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_lacks_is_named_with_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CONTAINER_HOST", NOWHERE)
     monkeypatch.setattr(executables, "find", lambda name: None)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -53,23 +48,18 @@ def test_without_root_what_a_user_lacks_is_named(monkeypatch: pytest.MonkeyPatch
     assert system.hindrance(RUNTIME) is None
 
 
-@pytest.mark.parametrize("user", [0, 1000])
-def test_a_service_of_a_user_answers_among_the_users_sockets(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, user: int
-) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setattr(os, "geteuid", lambda: user)
-    wanted = f"{tmp_path}/hbmcomm-podman.7.sock" if user else f"{podman.BUILD}/podman.7.sock"
-    assert podman.started_address(7) == f"unix://{wanted}"
-    assert podman.is_rootless() == bool(user)
-
-
-def test_without_a_folder_for_sockets_the_checkout_has_them(
+def test_a_service_of_a_user_answers_among_the_users_sockets_where_there_are_some(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert podman.started_address(7) == f"unix://{podman.BUILD}/podman.7.sock"
+    for user, folder, answering in (
+        (0, tmp_path, f"{podman.BUILD}/podman.7.sock"),
+        (1000, tmp_path, f"{tmp_path}/hbmcomm-podman.7.sock"),
+        (1000, tmp_path / "none", f"{podman.BUILD}/podman.7.sock"),
+    ):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        assert podman.started_address(7) == f"unix://{answering}"
+        assert podman.is_rootless() == bool(user)
 
 
 def test_a_user_namespace_is_refused_where_it_makes_no_difference() -> None:
@@ -87,19 +77,19 @@ def test_a_user_namespace_of_root_needs_ids_of_its_own(monkeypatch: pytest.Monke
     podman.refuse(False, ["userns"], SEVERAL)
 
 
-@pytest.mark.parametrize("layout", SEVERAL)
-def test_several_containers_of_a_user_need_a_network(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, layout: str
-) -> None:
-    monkeypatch.setattr(executables, "find", lambda name: None)
-    with pytest.raises(EngineMissing, match=f"layout {layout} needs .*apt-get .*slirp4netns"):
-        podman.refuse(True, ["tuned"], ["one", layout])
-    monkeypatch.setattr(executables, "find", lambda name: name if name == "pasta" else None)
-    monkeypatch.setattr(podman, "TUN", str(tmp_path / "tun"))
-    with pytest.raises(EngineMissing, match=f"layout {layout} .*tun, which this user may not open"):
-        podman.refuse(True, ["tuned"], ["one", layout])
-    (tmp_path / "tun").touch()
-    podman.refuse(True, ["tuned"], ["one", layout])
+def test_several_containers_need_a_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for layout in SEVERAL:
+        asked, tun = (True, ["tuned"], ["one", layout]), tmp_path / layout
+        monkeypatch.setattr(executables, "find", lambda name: None)
+        with pytest.raises(EngineMissing, match=f"layout {layout} needs .*apt-get .*slirp4netns"):
+            podman.refuse(*asked)
+        monkeypatch.setattr(executables, "find", lambda name: name if name == "pasta" else None)
+        monkeypatch.setattr(podman, "TUN", str(tun))
+        refusal = f"layout {layout} .*{tun}, which this user may not open"
+        with pytest.raises(EngineMissing, match=refusal):
+            podman.refuse(*asked)
+        tun.touch()
+        podman.refuse(*asked)
 
 
 def test_a_service_that_does_not_start_is_reported_with_its_last_words(

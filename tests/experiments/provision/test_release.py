@@ -57,9 +57,7 @@ def wheel(made: Path, arch: str) -> Path:
     return path
 
 
-def test_wheels_name_no_folder_of_this_machine_and_are_the_same_bytes_again(
-    made: Path, tmp_path: Path
-) -> None:
+def test_wheels_name_no_folder_and_are_the_same_bytes_again(made: Path, tmp_path: Path) -> None:
     for arch in release.ARCHITECTURES:
         content = zipfile.ZipFile(wheel(made, arch))
         (part,) = (name for name in content.namelist() if name.startswith("hbmcomm/torch/compiled"))
@@ -75,9 +73,7 @@ def test_wheels_name_no_folder_of_this_machine_and_are_the_same_bytes_again(
 
 
 @pytest.mark.ranks
-def test_the_program_of_the_page_on_torch_runs_from_the_wheel_without_a_compiler(
-    made: Path, tmp_path: Path
-) -> None:
+def test_the_pages_program_of_torch_runs_without_a_compiler(made: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     assert torch.__version__.startswith("2.13."), "take this version into TORCHS"
     zipfile.ZipFile(wheel(made, os.uname().machine)).extractall(tmp_path / "site")
@@ -184,9 +180,7 @@ def test_a_users_program_runs_from_the_wheel_on_an_emulated_arm(made: Path, tmp_
     assert done.stdout.splitlines() == ["aarch64 3.0 25.0 1.0 6"] * 2
 
 
-def test_a_users_program_runs_from_the_wheel_on_an_x86_cpu_without_avx(
-    made: Path, tmp_path: Path
-) -> None:
+def test_a_users_program_runs_from_the_wheel_on_x86_without_avx(made: Path, tmp_path: Path) -> None:
     """The core was compiled by clang here, and chooses among its kernels on the CPU at hand."""
     emulator = "qemu-x86_64-static"
     if os.uname().machine != "x86_64" or shutil.which(emulator) is None:

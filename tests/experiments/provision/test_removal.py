@@ -62,23 +62,18 @@ def test_an_engine_that_stays_silent_is_given_up_in_time(monkeypatch: pytest.Mon
 
 
 @pytest.mark.container
-def test_only_the_containers_of_the_campaign_are_removed(engine: Any, image: Any) -> None:
-    ours, others = (started(engine, image.tag, campaign) for campaign in ("test-a", "test-b"))
+def test_only_containers_and_network_of_the_campaign_go(engine: Any, image: Any) -> None:
+    others = started(engine, image.tag, "test-b")
     try:
-        assert removal.remove(engine, "test-a") == [ours.name]
-        assert removal.remove(engine, "test-a") == []
-        others.reload()
+        with network(engine, "test-a") as ours, network(engine, "test-c") as network_of_others:
+            container = started(engine, image.tag, "test-a", network_mode=None, network=ours.name)
+            assert removal.remove(engine, "test-a") == [container.name, ours.name]
+            assert removal.remove(engine, "test-a") == []
+            network_of_others.reload()
+            others.reload()
         assert others.status == "running"
     finally:
         assert removal.remove(engine, "test-b") == [others.name]
-
-
-@pytest.mark.container
-def test_a_network_goes_with_the_containers_on_it_and_others_stay(engine: Any, image: Any) -> None:
-    with network(engine, "test-c") as ours, network(engine, "test-d") as others:
-        container = started(engine, image.tag, "test-c", network_mode=None, network=ours.name)
-        assert removal.remove(engine, "test-c") == [container.name, ours.name]
-        others.reload()
 
 
 @pytest.mark.container
@@ -102,9 +97,7 @@ def test_an_engine_that_answers_late_is_waited_for(engine: Any, image: Any) -> N
 
 
 @pytest.mark.container
-def test_what_a_killed_process_looked_into_goes_and_a_living_ones_stays(
-    engine: Any, image: Any
-) -> None:
+def test_what_a_killed_process_made_goes_and_a_living_ones_stays(engine: Any, image: Any) -> None:
     gone = removal.own()[removal.MAKER].replace(".", ".9", 1)  # another process's number
     made = [
         engine.containers.create(image.tag, labels=labels)
