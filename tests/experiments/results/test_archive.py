@@ -38,9 +38,7 @@ def packed(folder: Path, tmp_path: Path) -> tuple[Path, str]:
     return path, archive.archive(folder, drawn, path)
 
 
-def test_what_a_campaign_keeps_comes_back_with_its_figures(
-    packed: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_a_campaign_comes_back_with_its_figures(packed: tuple[Path, str], tmp_path: Path) -> None:
     path, first = packed
     with unarchive.opened(path) as unpacked:
         assert archive.archive(unpacked, drawn, tmp_path / "two.tar.xz") == first
@@ -64,9 +62,7 @@ def test_the_same_folder_gives_the_same_bytes_wherever_and_whenever(
     assert hashlib.sha256((tmp_path / "two.tar.xz").read_bytes()).hexdigest() == first
 
 
-def test_tar_and_sha256sum_check_an_archive_without_this_program(
-    packed: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_tar_and_sha256sum_check_an_archive(packed: tuple[Path, str], tmp_path: Path) -> None:
     place = tmp_path / "by hand"
     place.mkdir()
     subprocess.run(["tar", "xf", packed[0]], cwd=place, check=True)
@@ -171,9 +167,7 @@ def test_only_a_clean_revision_of_the_history_can_be_repeated() -> None:
         assert archive.revision_fault(odd, in_history) == f"the revision '{odd}'"
 
 
-def test_a_campaign_that_nobody_can_repeat_is_refused_for_the_pages_and_marked_elsewhere(
-    tmp_path: Path,
-) -> None:
+def test_a_campaign_that_nobody_can_repeat_is_refused_for_the_pages(tmp_path: Path) -> None:
     folder, lines = tmp_path / "quick", list[str]()
     folder.mkdir()
     (folder / "campaign.json").write_text(json.dumps({"git": f"{REMOVED}-dirty"}))

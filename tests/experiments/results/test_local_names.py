@@ -24,22 +24,17 @@ def replaced(values: dict[str, Any]) -> Any:
     return json.loads(REPLACING.content("campaign.json", json.dumps(values).encode()))
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("PATH=/scratch/hbm/.venv/bin:/usr/bin", "PATH=CHECKOUT/.venv/bin:/usr/bin"),
-        ("-I/mnt/disk/hbm/include", "-ICHECKOUT/include"),
-        ("/scratch/hbm/results/one/incoming/0001-host", "RESULTS/incoming/0001-host"),
-        ("/scratch/hbm2/x", "/scratch/hbm2/x"),
-        (
-            "[node7:812:0] of alice_1000 on node7.cluster.example",
-            "[HOST:812:0] of USER_1000 on HOST",
-        ),
-        ("malice node77", "malice node77"),
-    ],
-)
-def test_longest_names_are_replaced_where_they_are_whole(line: str, expected: str) -> None:
-    assert REPLACING.content("logs/0001-host.log", line.encode()).decode() == expected
+def test_longest_names_are_replaced_where_they_are_whole() -> None:
+    ranks = "[node7:812:0] of alice_1000 on node7.cluster.example"
+    for line, expected in {
+        "PATH=/scratch/hbm/.venv/bin:/usr/bin": "PATH=CHECKOUT/.venv/bin:/usr/bin",
+        "-I/mnt/disk/hbm/include": "-ICHECKOUT/include",
+        "/scratch/hbm/results/one/incoming/0001-host": "RESULTS/incoming/0001-host",
+        "/scratch/hbm2/x": "/scratch/hbm2/x",
+        ranks: "[HOST:812:0] of USER_1000 on HOST",
+        "malice node77": "malice node77",
+    }.items():
+        assert REPLACING.content("logs/0001-host.log", line.encode()).decode() == expected
 
 
 def test_other_folders_of_a_command_keep_their_last_part() -> None:
@@ -66,10 +61,10 @@ def test_a_users_name_that_is_also_a_word_of_the_experiment_stays_there() -> Non
     }
 
 
-@pytest.mark.parametrize("name", ["root", "vm", "ubuntu", ""])
-def test_names_that_identify_nobody_stay(name: str) -> None:
-    names = Replacing({"USER": [name], "HOST": [name]})
-    assert names.content("logs/guard.log", b"root vm ubuntu") == b"root vm ubuntu"
+def test_names_that_identify_nobody_stay() -> None:
+    for name in ("root", "vm", "ubuntu", ""):
+        names = Replacing({"USER": [name], "HOST": [name]})
+        assert names.content("logs/guard.log", b"root vm ubuntu") == b"root vm ubuntu", name
 
 
 def test_samples_and_files_without_names_keep_their_bytes() -> None:

@@ -1,24 +1,17 @@
 """Whether a launch ran on an emulated machine, and the warning beside its times."""
 
-import pytest
-
 from experiments.results import recorded
 from tests.launched import made
 
 
-@pytest.mark.parametrize(
-    ("environment", "machine"),
-    [
+def test_a_launch_names_its_machine_and_an_older_one_had_none() -> None:
+    for environment, machine in (
         ({"machine": {"emulated": "gh200 (kvm)"}}, "gh200 (kvm)"),
         ({"machine": {"emulated": "no"}}, "no"),
         ({"machine": {}}, "no"),
         ({}, "no"),
-    ],
-)
-def test_a_launch_names_its_machine_and_an_older_one_had_none(
-    environment: dict[str, dict[str, str]], machine: str
-) -> None:
-    assert made({"environment": environment}).machine == machine
+    ):
+        assert made({"environment": environment}).machine == machine
 
 
 def test_only_emulated_machines_are_warned_of() -> None:

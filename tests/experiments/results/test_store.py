@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.analysis import ratios, reading
+from experiments.analysis.campaign import Campaign
 from experiments.catalogue import spec
 from experiments.model.errors import ExperimentsError
 from experiments.model.launch import FORMAT, Block, Cell, Launch
@@ -59,6 +60,14 @@ def launch(tmp_path: Path) -> Launch:
     return first
 
 
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    """A campaign of which one launch is finished."""
+    folder = tmp_path_factory.mktemp("loaded")
+    finish(folder, begin(folder)[0].launches[0])
+    return reading.load(folder)
+
+
 def change(path: Path, **values: object) -> None:
     """Other values for keys of a JSON file."""
     store.write_json(path, store.read_json(path) | values)
@@ -75,28 +84,25 @@ def test_a_finished_campaign_reads_back_one_row_per_launch_and_cell(tmp_path: Pa
     assert "copy" not in set(campaign.cells["operation"])
 
 
-def test_plain_copies_are_kept_apart_as_controls_whatever_came_first(
-    tmp_path: Path, launch: Launch
-) -> None:
-    controls = reading.load(tmp_path).controls
+def test_plain_copies_are_kept_apart_as_controls_whatever_came_first(loaded: Campaign) -> None:
+    controls, (result,) = loaded.controls, loaded.launches
     assert list(controls.columns) == list(reading.COLUMNS)
     assert set(controls["operation"]) == {"copy"}
     assert set(controls["transport"]) == {"none"}
-    assert len(controls) == len({(cell.kind, cell.bytes) for cell in launch.cells})
+    assert len(controls) == len({(cell.kind, cell.bytes) for cell in result.launch.cells})
 
 
-@pytest.mark.usefixtures("launch")
-def test_the_time_is_the_maximum_over_ranks_and_the_warm_up_is_left_out(tmp_path: Path) -> None:
-    cells = reading.load(tmp_path).cells
+def test_the_time_is_the_maximum_over_ranks_and_the_warm_up_is_left_out(loaded: Campaign) -> None:
+    cells = loaded.cells
     assert (cells["median_s"] == 1e-5).all()
     assert (cells["n"] == 20).all()
     assert cells["p99_s"].isna().all()
 
 
 def test_the_skew_is_from_the_first_ranks_begin_to_the_last_ones(
-    tmp_path: Path, launch: Launch
+    tmp_path: Path, launch: Launch, loaded: Campaign
 ) -> None:
-    assert reading.load(tmp_path).cells["skew_s"].to_numpy() == pytest.approx(3e-6)
+    assert loaded.cells["skew_s"].to_numpy() == pytest.approx(3e-6)
     path = tmp_path / "launches" / f"{launch.name}.json"
     older = store.read_json(path)
     for cell in older["cells"]:
@@ -140,35 +146,32 @@ def test_a_transport_over_private_arrays_has_one_name_of_its_own(tmp_path: Path)
     assert (paired["ratio"] == 1).all()
 
 
-@pytest.mark.usefixtures("launch")
-def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(tmp_path: Path) -> None:
-    cells = reading.load(tmp_path).cells.set_index("operation")
+def test_the_bound_is_the_traffic_at_the_copy_rate_of_the_same_launch(loaded: Campaign) -> None:
+    cells = loaded.cells.set_index("operation")
     assert cells.loc["allreduce", "bound_s"].tolist() == pytest.approx([1e-5] * 12)
     assert cells.loc["bcast", "bound_s"].tolist() == pytest.approx([0.5e-5] * 12)
 
 
-@pytest.mark.usefixtures("launch")
-def test_what_a_reader_must_know_is_among_the_warnings(tmp_path: Path) -> None:
-    shown = " ".join(reading.load(tmp_path).warnings)
+def test_what_a_reader_must_know_is_among_the_warnings(loaded: Campaign) -> None:
+    shown = " ".join(loaded.warnings)
     assert "1 of 10 planned launches are finished" in shown
     assert "hbw is emulated" in shown
     assert "2 paired blocks" in shown
     assert "signed-rank p to be had is 0.500" in shown
 
 
-def test_a_campaign_is_never_begun_over_another(tmp_path: Path) -> None:
+def test_a_campaign_is_never_begun_over_another_or_among_other_files(tmp_path: Path) -> None:
     begin(tmp_path)
     with pytest.raises(ResultsError, match="already holds a campaign; pass --resume"):
         begin(tmp_path)
-
-
-def test_a_folder_with_other_files_is_no_place_for_results(tmp_path: Path) -> None:
-    (tmp_path / ".hidden").touch()
-    store.refuse_existing(tmp_path)
-    store.refuse_existing(tmp_path / "new")
-    (tmp_path / "thesis.tex").touch()
+    other = tmp_path / "other"
+    store.refuse_existing(other)
+    other.mkdir()
+    (other / ".hidden").touch()
+    store.refuse_existing(other)
+    (other / "thesis.tex").touch()
     with pytest.raises(ResultsError, match=r"is not empty: it has thesis\.tex; name a new folder"):
-        store.refuse_existing(tmp_path)
+        store.refuse_existing(other)
 
 
 def test_a_launch_that_fails_leaves_nothing(tmp_path: Path) -> None:
@@ -192,31 +195,26 @@ def test_a_launch_without_a_result_is_not_taken_in(tmp_path: Path) -> None:
     assert store.finished(tmp_path) == set()
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"environment": []}, r"environment holds \[\], and must be a table"),
-        ({"cells": {"a": 1}}, "cells holds .*, and must be a list"),
-        ({"launch": 5}, "launch holds 5, and must be a table"),
-        ({"company": [1]}, r"company\[0\] holds 1, and must be text"),
-        ({"command": "a\x1b"}, "command holds .*, with characters that cannot be printed"),
-        ({"launch": LAUNCH.to_dict() | {"arm": "other"}}, "launch holds the launch 0000-other"),
-        ({"launch": LAUNCH.to_dict() | {"ranks": 3}}, "has 2 columns of samples, and not 3"),
-        ({"format": 9}, "is of format 9"),
-    ],
-)
-def test_what_ranks_wrote_wrongly_is_not_taken_in(
-    tmp_path: Path, change: dict[str, Any], text: str
-) -> None:
+def test_what_ranks_wrote_wrongly_is_not_taken_in(tmp_path: Path) -> None:
     begin(tmp_path)
     cell = vars(TINY_CELL) | {"samples": "c0", "warmup": 1, "group": 1, "emulated": False}
     result = {"format": FORMAT, "launch": LAUNCH.to_dict(), "cells": [cell], "ranks": []}
     result["environment"] = {"versions": {}}
     with store.incoming(tmp_path, LAUNCH.name) as place:
         np.savez(place / "samples.npz", c0=np.ones((3, 2)))
-        (place / "result.json").write_text(json.dumps(result | change))
-        with pytest.raises(ExperimentsError, match=text):
-            store.accept(tmp_path, LAUNCH.name, place)
+        for wrong, text in (
+            ({"environment": []}, r"environment holds \[\], and must be a table"),
+            ({"cells": {"a": 1}}, "cells holds .*, and must be a list"),
+            ({"launch": 5}, "launch holds 5, and must be a table"),
+            ({"company": [1]}, r"company\[0\] holds 1, and must be text"),
+            ({"command": "a\x1b"}, "command holds .*, with characters that cannot be printed"),
+            ({"launch": LAUNCH.to_dict() | {"arm": "other"}}, "launch holds the launch 0000-other"),
+            ({"launch": LAUNCH.to_dict() | {"ranks": 3}}, "has 2 columns of samples, and not 3"),
+            ({"format": 9}, "is of format 9"),
+        ):
+            (place / "result.json").write_text(json.dumps(result | wrong))
+            with pytest.raises(ExperimentsError, match=text):
+                store.accept(tmp_path, LAUNCH.name, place)
         (place / "result.json").unlink()
         os.mkfifo(place / "result.json")
         with pytest.raises(ResultsError, match="it is not a plain file"):
@@ -264,29 +262,27 @@ def test_launches_that_hold_different_mpis_are_refused(tmp_path: Path) -> None:
         reading.load(tmp_path)
 
 
-@pytest.mark.parametrize("key", ["name", "experiment", "seed", "schedule"])
 @pytest.mark.usefixtures("launch")
-def test_a_header_that_lacks_a_key_is_refused(tmp_path: Path, key: str) -> None:
+def test_a_header_that_lacks_a_key_is_refused(tmp_path: Path) -> None:
     header = store.read_json(tmp_path / "campaign.json")
-    del header[key]
-    store.write_json(tmp_path / "campaign.json", header)
-    with pytest.raises(ResultsError, match=rf"campaign\.json lacks {key}; measure again"):
-        reading.load(tmp_path)
+    for key in ("name", "experiment", "seed", "schedule"):
+        rest = {name: value for name, value in header.items() if name != key}
+        store.write_json(tmp_path / "campaign.json", rest)
+        with pytest.raises(ResultsError, match=rf"campaign\.json lacks {key}; measure again"):
+            reading.load(tmp_path)
 
 
-@pytest.mark.parametrize("ending", ["json", "npz"])
-def test_a_truncated_file_is_named(tmp_path: Path, launch: Launch, ending: str) -> None:
-    path = tmp_path / "launches" / f"{launch.name}.{ending}"
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ResultsError, match=rf"{launch.name}\.{ending} .*--resume") as refused:
-        reading.load(tmp_path)
-    assert f"delete {launch.name}.json and complete" in str(refused.value)
-    path.with_suffix(".json").unlink()
+def test_a_truncated_file_is_named(tmp_path: Path, launch: Launch) -> None:
+    for ending in ("npz", "json"):
+        path = tmp_path / "launches" / f"{launch.name}.{ending}"
+        whole = path.read_bytes()
+        path.write_bytes(whole[:100])
+        with pytest.raises(ResultsError, match=rf"{launch.name}\.{ending} .*--resume") as refused:
+            reading.load(tmp_path)
+        assert f"delete {launch.name}.json and complete" in str(refused.value)
+        path.write_bytes(whole)
+    path.unlink()
     assert store.finished(tmp_path) == set()  # so that --resume measures it again
-
-
-def test_a_truncated_header_is_named(tmp_path: Path) -> None:
-    begin(tmp_path)
     (tmp_path / "campaign.json").write_text('{"format": 2')
     with pytest.raises(ResultsError, match=r"campaign\.json cannot be read"):
         reading.load(tmp_path)

@@ -63,9 +63,7 @@ def killed_before(operation: int, folder: Path) -> bool:
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("cleared", [True, False])
-def test_a_kill_before_any_file_operation_leaves_what_can_be_completed(
-    tmp_path: Path, cleared: bool
-) -> None:
+def test_a_kill_at_any_moment_leaves_what_can_be_completed(tmp_path: Path, cleared: bool) -> None:
     operation, stages = 0, set()
     while killed_before(operation, folder := tmp_path / f"before{operation}"):
         assert store.finished(folder) <= set(NAMES)

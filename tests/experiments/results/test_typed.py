@@ -7,19 +7,17 @@ shows its seed, and is drawn first the next time, from the database of Hypothesi
 """
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
 import math
 import os
 import random
-import re
-import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +34,12 @@ from experiments.model.errors import ExperimentsError
 from experiments.results import store, typed, unarchive
 from experiments.results.store import ResultsError
 
-ROOT = Path(__file__).parents[3]
 STORED = Path(__file__).parents[1] / "stored" / "format-2.tar.xz"
 MINUTES = float(os.environ.get("HBMCOMM_TEST_MINUTES", "10"))  # of the rare test
 SECONDS = 14.0  # of CI's test of folders; half of it for archives
+RARELY = pytest.param(
+    60 * MINUTES, marks=(pytest.mark.rare, pytest.mark.timeout(60 * MINUTES + 300))
+)
 EXAMPLES = 40  # of a seed
 LAUNCH = "0000-docker-default-one"
 HEADER, JSON, NPZ = "campaign.json", f"launches/{LAUNCH}.json", f"launches/{LAUNCH}.npz"
@@ -48,14 +48,21 @@ ESCAPE = "\x1b]0;owned\x07"
 Change = Callable[[Any], Any]
 
 
+@functools.cache
+def stored() -> dict[str, bytes]:
+    """The files of a campaign with one launch, which is unpacked once."""
+    with unarchive.opened(STORED) as whole:
+        return {name: (whole / name).read_bytes() for name in (HEADER, JSON, NPZ)}
+
+
 @contextlib.contextmanager
 def campaign() -> Iterator[Path]:
     """A stored campaign with one launch and one that failed, in a folder of its own."""
-    with unarchive.opened(STORED) as whole, tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "campaign")
         (folder / "launches").mkdir(parents=True)
-        for file in (HEADER, JSON, NPZ):
-            shutil.copy(whole / file, folder / file)
+        for file, content in stored().items():
+            (folder / file).write_bytes(content)
         asked = {"arm": "host", "mpi": "openmpi", "ranks": 2}
         store.fail(folder, "0001-host", asked, "exit code 1")
         yield folder
@@ -118,9 +125,8 @@ def test_the_campaign_that_is_changed_below_is_accepted() -> None:
         assert isinstance(read(folder), Campaign)
 
 
-@pytest.mark.parametrize(
-    ("file", "path", "value", "text"),
-    [
+def test_a_field_of_another_type_or_range_is_named() -> None:
+    for file, path, value, text in (
         (HEADER, ("name",), "../../x", "name holds '../../x', and must be text"),
         (HEADER, ("name",), f"x{ESCAPE}", r"name holds 'x\x1b]0;owned\x07', with characters"),
         (HEADER, ("missing",), "abc", "missing holds 'abc', and must be a list"),
@@ -154,21 +160,24 @@ def test_the_campaign_that_is_changed_below_is_accepted() -> None:
         (FAILED, ("launch", "arm"), {}, "launch.arm holds {}, and must be text"),
         (FAILED, ("reason",), None, "reason holds None, and must be text"),
         (JSON, ("environment", "kernel"), "\udcff", r"'\udcff', with characters"),
-    ],
-)
-def test_a_field_of_another_type_or_range_is_named(
-    file: str, path: tuple[Any, ...], value: Any, text: str
-) -> None:
-    with campaign() as folder:
-        change_json(folder / file, path, value)
-        message = refusal(folder)
-        assert message.startswith(str(folder / file))
-        assert text in message
+    ):
+        with campaign() as folder:
+            change_json(folder / file, path, value)
+            message = refusal(folder)
+            assert message.startswith(str(folder / file))
+            assert text in message
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
+def change_times(folder: Path, change: Change) -> None:
+    """Change the times of the first cell."""
+    arrays = store.read_samples(folder / NPZ)
+    key = json.loads((folder / JSON).read_text())["cells"][0]["samples"]
+    change_samples(folder, packed(**arrays | {key: change(arrays[key])}))
+
+
+def test_samples_that_are_no_times_of_its_cells_are_named() -> None:
+    """A rank may take no time where others take some, as in a table of IMB, which rounds."""
+    for change, text in (
         (lambda times: -times, "negative ones"),
         (lambda times: times * np.nan, "NaN"),
         (lambda times: times + np.inf, "huge ones"),
@@ -180,61 +189,53 @@ def test_a_field_of_another_type_or_range_is_named(
         (lambda times: times * 0 + 5e-324, "that no operation can take"),
         (lambda times: times * (times > times[-1:]), "that no operation can take"),
         (lambda times: times[:, :1], "has 1 columns of samples, and not 2"),
-    ],
-)
-def test_samples_that_are_no_times_of_its_cells_are_named(change: Change, text: str) -> None:
+    ):
+        with campaign() as folder:
+            change_times(folder, change)
+            assert text in refusal(folder)
     with campaign() as folder:
-        arrays = store.read_samples(folder / NPZ)
-        key = json.loads((folder / JSON).read_text())["cells"][0]["samples"]
-        change_samples(folder, packed(**arrays | {key: change(arrays[key])}))
-        assert text in refusal(folder)
-
-
-def test_a_rank_may_take_no_time_where_others_take_some() -> None:
-    """As in a table of IMB, which rounds; the time of an operation is that of the slowest rank."""
-    with campaign() as folder:
-        arrays = store.read_samples(folder / NPZ)
-        key = json.loads((folder / JSON).read_text())["cells"][0]["samples"]
-        change_samples(folder, packed(**arrays | {key: arrays[key] * [0, 1]}))
+        change_times(folder, lambda times: times * [0, 1])
         assert isinstance(read(folder), Campaign)
 
 
-@pytest.mark.parametrize("load", [[], [0.5], [None, 0.5], [0.5, None], [None, None], [9.0, 9.0]])
-def test_a_rank_may_lack_what_it_did_between_turns_and_the_load(load: list[Any]) -> None:
-    with campaign() as folder:
-        change_json(folder / JSON, ("company",), [LAUNCH, "0000-host"])
-        change_json(folder / JSON, ("ranks", 0, "asleep"), {})
-        numbers = {"seconds": 1.0, "busy": 1.0, "stolen": 1.0, "own": 0.0}
-        switches = {"voluntary": 0, "involuntary": 0}
-        for rank in (0, 1):
-            counted = numbers | switches | {"load": load}
-            change_json(folder / JSON, ("ranks", rank, "disturbance"), counted)
-        loaded = read(folder)
-        assert isinstance(loaded, Campaign)
-        assert any("a hypervisor kept CPUs" in warning for warning in loaded.warnings)
+def test_a_rank_may_lack_what_it_did_between_turns_and_the_load() -> None:
+    for averages in ([], [0.5], [None, 0.5], [0.5, None], [None, None], [9.0, 9.0]):
+        with campaign() as folder:
+            change_json(folder / JSON, ("company",), [LAUNCH, "0000-host"])
+            change_json(folder / JSON, ("ranks", 0, "asleep"), {})
+            numbers = {"seconds": 1.0, "busy": 1.0, "stolen": 1.0, "own": 0.0}
+            switches = {"voluntary": 0, "involuntary": 0}
+            for rank in (0, 1):
+                counted = numbers | switches | {"load": averages}
+                change_json(folder / JSON, ("ranks", rank, "disturbance"), counted)
+            loaded = read(folder)
+            assert isinstance(loaded, Campaign), averages
+            assert any("a hypervisor kept CPUs" in warning for warning in loaded.warnings)
 
 
-@pytest.mark.parametrize("digest", ["", "debian@sha256:" + "0" * 64])
-def test_the_digest_of_a_base_image_is_a_known_field(digest: str, tmp_path: Path) -> None:
-    image = {"image": "sha256:1", "base": "debian", "inputs": "2", "base_digest": digest}
-    with campaign() as folder:
-        change_json(folder / HEADER, ("containers",), {"docker": {"openmpi": image}})
-        assert "containers.docker.openmpi lacks python" in refusal(folder)
-        containers = {"docker": {"openmpi": image | {"python": "3.11"}}}
-        change_json(folder / HEADER, ("containers",), containers)
-        assert isinstance(read(folder), Campaign)
-        containers["docker"]["openmpi"]["base_digest"] = [digest]
-        change_json(folder / HEADER, ("containers",), containers)
-        assert "containers.docker.openmpi.base_digest holds" in refusal(folder)
-    lists = {"wheels": {}, "packages": {}, "dockerfile": "FROM x\n", "base_image": "sha256:3"}
-    values = {"format": 2, "driver": {}, "mpis": {}, "images": {"docker openmpi": image | lists}}
-    values["system"] = {"python": "3.11", "packages": {}}
-    path = tmp_path / "environment.json"
-    path.write_text(json.dumps(values))
-    assert typed.json_object(path, "environment") == values
-    change_json(path, ("images", "docker openmpi", "base_digest"), 5)
-    with pytest.raises(typed.Unfit, match="base_digest holds 5, and must be text"):
-        typed.json_object(path, "environment")
+def test_the_digest_of_a_base_image_is_a_known_field(tmp_path: Path) -> None:
+    for digest in ("", "debian@sha256:" + "0" * 64):
+        image = {"image": "sha256:1", "base": "debian", "inputs": "2", "base_digest": digest}
+        with campaign() as folder:
+            change_json(folder / HEADER, ("containers",), {"docker": {"openmpi": image}})
+            assert "containers.docker.openmpi lacks python" in refusal(folder)
+            image["python"] = "3.11"
+            change_json(folder / HEADER, ("containers",), {"docker": {"openmpi": image}})
+            assert isinstance(read(folder), Campaign)
+            wrong = {"docker": {"openmpi": image | {"base_digest": [digest]}}}
+            change_json(folder / HEADER, ("containers",), wrong)
+            assert "containers.docker.openmpi.base_digest holds" in refusal(folder)
+        del image["python"]
+        lists = {"wheels": {}, "packages": {}, "dockerfile": "FROM x\n", "base_image": "sha256:3"}
+        images = {"docker openmpi": image | lists}
+        values = {"format": 2, "driver": {}, "mpis": {}, "images": images}
+        values["system"] = {"python": "3.11", "packages": {}}
+        path = tmp_path / "environment.json"
+        path.write_text(json.dumps(values))
+        assert typed.json_object(path, "environment") == values
+        change_json(path, ("images", "docker openmpi", "base_digest"), 5)
+        with pytest.raises(typed.Unfit, match="base_digest holds 5, and must be text"):
+            typed.json_object(path, "environment")
 
 
 def test_packed_samples_are_not_unpacked() -> None:
@@ -256,32 +257,19 @@ def replace_by(kind: str, path: Path) -> None:
         path.symlink_to("/dev/zero" if kind == "device" else kept)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "link"])
-@pytest.mark.parametrize("file", [HEADER, JSON, NPZ, FAILED])
-def test_what_is_no_plain_file_is_not_read(file: str, kind: str) -> None:
-    with campaign() as folder:
-        replace_by(kind, folder / file)
-        assert str(folder / file) in refusal(folder)
+def test_what_is_no_plain_file_is_not_read() -> None:
+    for file, kind in product((HEADER, JSON, NPZ, FAILED), ("pipe", "folder", "device", "link")):
+        with campaign() as folder:
+            replace_by(kind, folder / file)
+            assert str(folder / file) in refusal(folder), kind
 
 
-@pytest.mark.parametrize(
-    "text", ["[" * 10**5, '{"format": ' + "9" * 5000 + "}", '{"a":' * 900 + "1" + "}" * 900, "\0"]
-)
-def test_json_without_end_is_one_message(text: str) -> None:
-    with campaign() as folder:
-        (folder / JSON).write_text(text)
-        assert str(folder / JSON) in refusal(folder)
-
-
-def test_a_command_ends_in_the_message_alone(tmp_path: Path) -> None:
-    with campaign() as folder:
-        change_json(folder / JSON, ("cells", 0, "operation"), f"bcast{ESCAPE}")
-        words = ("-m", "invoke", "report", str(folder), "--out", str(tmp_path))
-        done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, check=False)
-    message = rf"report: {folder / JSON} cannot be read \(cells\[0\]\.operation holds .*\n"
-    assert done.returncode == 1
-    assert re.fullmatch(message, done.stderr.decode())
-    assert list(tmp_path.iterdir()) == []
+def test_json_without_end_is_one_message() -> None:
+    digits, tables = '{"format": ' + "9" * 5000 + "}", '{"a":' * 900 + "1" + "}" * 900
+    for text in ("[" * 10**5, digits, tables, "\0"):
+        with campaign() as folder:
+            (folder / JSON).write_text(text)
+            assert str(folder / JSON) in refusal(folder)
 
 
 VALUES = st.one_of(
@@ -388,11 +376,6 @@ def draw_for(seconds: float, hostile: Callable[[st.DataObject], None]) -> None:
         longest, seed = max(longest, spent - before), random.getrandbits(32)
 
 
-def test_hostile_folders_are_right_or_refused() -> None:
-    draw_for(SECONDS, hostile_folder)
-
-
-@pytest.mark.rare
-@pytest.mark.timeout(60 * MINUTES + 300)
-def test_many_hostile_folders_are_right_or_refused() -> None:
-    draw_for(60 * MINUTES, hostile_folder)
+@pytest.mark.parametrize("seconds", [SECONDS, RARELY])
+def test_hostile_folders_are_right_or_refused(seconds: float) -> None:
+    draw_for(seconds, hostile_folder)

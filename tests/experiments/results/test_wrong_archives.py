@@ -21,7 +21,9 @@ import tasks
 from experiments.analysis.reading import load
 from experiments.model.errors import ExperimentsError
 from experiments.results import unarchive
-from tests.experiments.results.test_typed import ESCAPE, MINUTES, SECONDS, check_message, draw_for
+from experiments.results.store import ResultsError
+from tests.experiments.results import test_typed as folders
+from tests.experiments.results.test_typed import ESCAPE, RARELY, SECONDS, check_message, draw_for
 from tests.experiments.results.wrong_archives import Wrong, right_and_wrong
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
@@ -41,18 +43,50 @@ def as_a_command() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def test_the_archive_that_is_made_wrong_below_is_right(
-    archives: tuple[bytes, list[Wrong]], tmp_path: Path
-) -> None:
+def test_one_is_right_and_many_wrong(archives: tuple[bytes, list[Wrong]], tmp_path: Path) -> None:
     path = tmp_path / "right.tar.xz"
     path.write_bytes(archives[0])
     with unarchive.opened(path) as folder:
         assert len(load(folder).launches) == 1
-
-
-def test_there_are_archives_of_each_kind(archives: tuple[bytes, list[Wrong]]) -> None:
     assert len({(wrong.kind, wrong.name) for wrong in archives[1]}) == len(archives[1]) > 140
     assert len({wrong.kind for wrong in archives[1]}) == 7
+
+
+def reported(path: Path, out: Path) -> object:
+    """The exit code of `./inv report`."""
+    program = Program(binary_names=["invoke"], namespace=Collection.from_module(tasks))
+    with pytest.raises(SystemExit) as ended:
+        program.run(["invoke", "report", "--results", str(path), "--out", str(out)])
+    return ended.value.code
+
+
+@pytest.mark.usefixtures("as_a_command")
+def test_a_wrong_folder_is_one_message(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with folders.campaign() as folder:
+        file = folder / folders.JSON
+        folders.change_json(file, ("cells", 0, "operation"), f"bcast{ESCAPE}")
+        assert reported(folder, tmp_path) == 1
+    output, error = capfd.readouterr()
+    message = rf"report: {file} cannot be read \(cells\[0\]\.operation holds .*\n"
+    assert output == "" and re.fullmatch(message, error)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_archive_that_cannot_be_unpacked_is_refused(
+    archives: tuple[bytes, list[Wrong]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that are wrong as a whole; nothing temporary is left."""
+    temporary, path = tmp_path / "temporary", tmp_path / "wrong.tar.xz"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    for wrong in archives[1]:
+        if wrong.kind in ("entry", "file", "compression") and wrong.name != "bomb":
+            path.write_bytes(wrong.content())
+            with pytest.raises(ResultsError) as error, unarchive.opened(path):
+                pytest.fail(f"{wrong.name!r} was opened")
+            message = re.escape(str(path)) + wrong.says
+            assert re.fullmatch(message, str(error.value)), (wrong.name, error.value)
+            assert sorted(tmp_path.rglob("*")) == [temporary, path], wrong.name
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.rare)])
@@ -69,22 +103,20 @@ def test_a_report_of_a_wrong_archive_is_one_message_and_nothing_else(
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     monkeypatch.chdir(tmp_path)
-    program = Program(binary_names=["invoke"], namespace=Collection.from_module(tasks))
     faults = []
     for wrong in archives[1] if whole else drawn(archives[1]):
         path.write_bytes(wrong.content())
-        with pytest.raises(SystemExit) as ended:
-            program.run(["invoke", "report", "--results", str(path), "--out", str(out)])
+        code = reported(path, out)
         output, error = capfd.readouterr()
         message = rf"report: {re.escape(str(path))}{wrong.says}\n"
         if (
-            (ended.value.code, output) != (1, "")
+            (code, output) != (1, "")
             or re.fullmatch(message, error) is None
             or not error[:-1].isprintable()
             or len(error) > 900
             or sorted(tmp_path.rglob("*")) != [scratch, path]
         ):
-            faults.append((wrong.kind, wrong.name, ended.value.code, output, error))
+            faults.append((wrong.kind, wrong.name, code, output, error))
     assert faults == []
 
 
@@ -126,24 +158,16 @@ def hostile_archive(right: bytes, folder: Path, data: st.DataObject) -> None:
     assert sorted(folder.rglob("*")) == [path]
 
 
-def draw_archives(seconds: float, right: bytes, folder: Path) -> None:
+@pytest.mark.parametrize("seconds", [SECONDS / 2, RARELY])
+def test_hostile_archives_are_right_or_refused(
+    archives: tuple[bytes, list[Wrong]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
     def one(data: st.DataObject) -> None:
-        hostile_archive(right, folder, data)
+        hostile_archive(archives[0], tmp_path, data)
 
     draw_for(seconds, one)
-
-
-def test_hostile_archives_are_right_or_refused(
-    archives: tuple[bytes, list[Wrong]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    draw_archives(SECONDS / 2, archives[0], tmp_path)
-
-
-@pytest.mark.rare
-@pytest.mark.timeout(60 * MINUTES + 300)
-def test_many_hostile_archives_are_right_or_refused(
-    archives: tuple[bytes, list[Wrong]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    draw_archives(60 * MINUTES, archives[0], tmp_path)

@@ -100,13 +100,16 @@ def of_entries(good: Files) -> Iterator[Wrong]:
         "GNU.sparse.size": "9999999",
         "GNU.sparse.name": f"{TOP}/x",
     }
+    unreadable = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "x"}
     cases: dict[str, tuple[tuple[str, bytes, dict[str, Any]], str]] = {
-        "above": ((f"{TOP}/../../x", b"x", {}), called),
-        "absolute": (("/tmp/x", b"x", {}), called),
-        "hidden": ((f"{TOP}/.driver", b"x", {}), called),
-        "two lines": ((f"{TOP}/a\nb", b"x", {}), called),
-        "deep": ((TOP + "/a" * 9, b"x", {}), called),
-        "long": ((f"{TOP}/{'a' * 10**5}", b"x", {}), called),
+        **{
+            path[:40]: ((path, b"x", {}), called)
+            for path in (
+                *("../x", f"{TOP}/../../x", "/tmp/x", "x", f"{TOP}/./x", f"{TOP}//x"),
+                *(f"{TOP}/.driver", f"{TOP}/a\nb", f"{TOP}/a\\b", f"{TOP}/ü"),
+                *(TOP + "/a" * 9, f"{TOP}/{'a' * 10**5}"),
+            )
+        },
         "another path": ((f"{TOP}/x", b"", {"pax_headers": {"path": "../../x"}}), called),
         "no text": (
             (f"{TOP}/x", b"", {"pax_headers": {"hdrcharset": "BINARY", "path": f"{TOP}/\udcff"}}),
@@ -117,6 +120,9 @@ def of_entries(good: Files) -> Iterator[Wrong]:
         "a hard link": ((f"{TOP}/x", b"", hard), plain),
         "a pipe": ((f"{TOP}/x", b"", {"type": tarfile.FIFOTYPE}), plain),
         "a device": ((f"{TOP}/x", b"", {"type": tarfile.CHRTYPE}), plain),
+        "no kind": ((f"{TOP}/x", b"", {"type": b"V"}), plain),
+        "no map": ((f"{TOP}/x", b"", {"pax_headers": {"GNU.sparse.map": "x,y"}}), ""),
+        "no size": ((f"{TOP}/x", b"", {"pax_headers": unreadable}), ""),
         "holes": ((f"{TOP}/x", b"", {"pax_headers": sparse}), plain),
         "twice": ((f"{TOP}/{HEADER}", b"{}", {}), f"holds {TOP}/{HEADER} twice"),
         "as folder": ((f"{TOP}/{HEADER}/x", b"x", {}), f"holds {TOP}/{HEADER} twice"),
@@ -129,6 +135,8 @@ def of_entries(good: Files) -> Iterator[Wrong]:
     for name, ((path, content, fields), says) in cases.items():
         extra = entry(path, content, **fields)
         yield Wrong("entry", name, partial(tar, listed(good), extra), f".*{re.escape(says)}.*")
+    below = listed(good) | {f"{HEADER}/x": b"x"}
+    yield Wrong("entry", "below a file", partial(tar, below), f" holds {TOP}/{HEADER}.* twice.*")
 
 
 def of_files(good: Files) -> Iterator[Wrong]:
@@ -144,6 +152,12 @@ def of_files(good: Files) -> Iterator[Wrong]:
     strange = good | {SUMS: f"{'0' * 64}  \x1b]0;owned\x07{'x' * 1000}\n".encode()}
     says = f": its {SUMS} holds '0{{64}}  .x1b.{{1,30}}, which lists no campaign's file"
     yield Wrong("file", "strange sums", partial(tar, strange), says)
+    says = ".*, which lists no campaign's file"
+    yield Wrong("file", "sums of bytes", partial(tar, good | {SUMS: b"\xff\xfe\n"}), says)
+    zeros = io.BytesIO()
+    np.savez_compressed(zeros, c0=np.zeros((10**5, 2)))
+    says = r": .*\.npz is packed, which no campaign's samples are"
+    yield Wrong("file", "packed", partial(tar, listed(good | {NPZ: zeros.getvalue()})), says)
     yield Wrong("file", "nothing", partial(tar, {}), " holds 0 folders.*")
 
 
@@ -285,11 +299,6 @@ def of_arrays(good: Files, folder: Path) -> Iterator[Wrong]:
         change_samples(folder, content)
         files = good | {NPZ: content, JSON: (folder / JSON).read_bytes()}
         yield Wrong("array", name, partial(tar, listed(files)), named)
-    with_zeros = io.BytesIO()
-    np.savez_compressed(with_zeros, **{key: np.zeros((10**5, 2))})
-    files = good | {NPZ: with_zeros.getvalue()}
-    says = r": .*\.npz is packed, which no campaign's samples are"
-    yield Wrong("array", "packed", partial(tar, listed(files)), says)
 
 
 def unzipped(content: bytes) -> Files:
