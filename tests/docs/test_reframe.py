@@ -14,10 +14,7 @@ import pytest
 from experiments.model.checkout import ROOT
 from tests.tiny_campaign import tiny
 
-pytestmark = [
-    *(pytest.mark.rare, pytest.mark.ranks, pytest.mark.alone),
-    pytest.mark.timeout(1200),
-]
+pytestmark = [*(pytest.mark.rare, pytest.mark.ranks, pytest.mark.alone), pytest.mark.timeout(1200)]
 
 FOLDER = ROOT / "docs" / "reframe"
 STRICT = """
