@@ -21,9 +21,9 @@ from experiments.catalogue import spec
 from experiments.environments.process import Process
 from experiments.model.environment import BARE_HOST, DOCKER
 from experiments.model.launch import Launch
-from experiments.results import store
 from experiments.schedule.blocks import schedule
 from tests.experiments.driver.instant import run
+from tests.stored_launches import begin
 
 CAMPAIGNS = int(os.environ.get("HBMCOMM_SIMULATED", "1"))
 EFFECTS = (0.0, 0.01, 0.02, 0.05, 0.2) if "HBMCOMM_SIMULATED" in os.environ else (0.05,)
@@ -45,26 +45,16 @@ class StandIn:
 
 def measured(folder: Path, docker: StandIn) -> pd.DataFrame:
     """The container's ratios over the host in a campaign of six blocks, with verdicts."""
-    asked = spec.restrict(
-        spec.load("quick"), environments="host,docker", profiles="tuned", blocks=6
-    )
+    quick = spec.load("quick")
+    asked = spec.restrict(quick, environments="host,docker", profiles="tuned", blocks=6)
     sizes = tuple(2**power for power in range(16, 21))  # of one band, which needs 8 A/A cells
-    factors = replace(
-        asked.factors, transports=("mpi",), kinds=("regular",), sizes=sizes, largest={}
-    )
-    asked = replace(asked, factors=factors)
+    few = {"transports": ("mpi",), "kinds": ("regular",), "sizes": sizes, "largest": {}}
+    asked = replace(asked, factors=replace(asked.factors, **few))
     blocks = schedule(asked, 1)
-    plan = [
-        {"block": block.number, "launches": [launch.name for launch in block.launches]}
-        for block in blocks
-    ]
-    store.create(
-        folder, {"name": "quick", "experiment": asked.to_dict(), "seed": 1, "schedule": plan}
-    )
+    begin(folder, asked, blocks)
     made = {BARE_HOST: StandIn(), DOCKER: docker}
-    assert (
-        run(folder, blocks, lambda launch, to: made[launch.environment].command(launch, to)) == []
-    )
+    failed = run(folder, blocks, lambda launch, to: made[launch.environment].command(launch, to))
+    assert failed == []
     cells = reading.load(folder).cells
     assert cells["company"].ne("").all()
     noise, ratios = floors(cells), paired_ratio(cells, "arm", "docker-tuned-one", "host")
@@ -75,9 +65,7 @@ def measured(folder: Path, docker: StandIn) -> pd.DataFrame:
 
 @pytest.mark.parametrize("noise", (1, 3) if CAMPAIGNS > 1 else (1,))
 @pytest.mark.parametrize("effect", EFFECTS)
-def test_claims_are_right_as_the_statistics_promise(
-    effect: float, noise: float, tmp_path: Path
-) -> None:
+def test_claims_are_right_as_often_as_promised(effect: float, noise: float, tmp_path: Path) -> None:
     ratios = pd.concat(
         measured(tmp_path / str(number), StandIn(1 + effect, noise)) for number in range(CAMPAIGNS)
     )

@@ -38,11 +38,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.container, pytest.mark.timeout(3600
 
 KILLS = int(os.environ.get("HBMCOMM_KILLS", "2"))
 SEED = int(os.environ.get("HBMCOMM_SEED", "1"))
-LAUNCHES = {
-    "environments": "host,docker",
-    "layouts": "one,per-rank,isolated",
-    "mpis": "openmpi",
-}
+LAUNCHES = {"environments": "host,docker", "layouts": "one,per-rank,isolated", "mpis": "openmpi"}
 """What the campaigns vary, where the variables of the environment say nothing else."""
 CLEAN_PATIENCE = 15.0  # seconds until nothing may be left
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)

@@ -83,14 +83,13 @@ def on_small_disk(disk: Path, size: str, *lines: str) -> list[str]:
     return parts
 
 
-def line(*words: object, inv: tuple[str, ...] = INV) -> str:
-    """A command of a user; its exit code is printed."""
+def line(*words: object, short: Path | None = None) -> str:
+    """A command of a user, with another folder for what runs write; its exit code is printed."""
+    inv = (*INV[:2], "-c", WITH_SHORT, str(short), *INV[4:]) if short else INV
     return f"{shlex.join([*inv, *map(str, words)])} 2>&1; echo exit code $?"
 
 
-def test_results_on_a_full_disk_are_one_message_and_go_on_where_there_is_room(
-    tmp_path: Path, disk: Path
-) -> None:
+def test_results_on_a_full_disk_are_one_message_and_go_on(tmp_path: Path, disk: Path) -> None:
     """The program prints 90 kB, and ends well where there is no room for them."""
     out, printing = disk / "out", "sh -c 'head -c 90000 /dev/zero | tr \"\\0\" x || true'"
     resume = line("run", "--resume", "--out", out)
@@ -126,13 +125,12 @@ def test_a_run_in_which_the_disk_gets_full_is_no_result(
         f"[ $(wc -c <{count}) = 3 ] && head -c 99999999 /dev/zero >{filled.format(disk=disk)}\n"
         "true\n"
     )
-    own = (sys.executable, "-P", "-c", WITH_SHORT, str(disk), "--search-root", str(ROOT))
     stopped, left, completed = on_small_disk(
         disk,
         "32m",
-        line("run", "--program", "sh work.sh", "--blocks", 3, "--out", out, inv=own),
+        line("run", "--program", "sh work.sh", "--blocks", 3, "--out", out, short=disk),
         f"ls -A {disk}",
-        f"rm -f {disk}/others; " + line("run", "--resume", "--out", out, inv=own),
+        f"rm -f {disk}/others; " + line("run", "--resume", "--out", out, short=disk),
     )
     assert f"the file system of {disk} is full" in stopped
     assert f"--resume --out {out}" in " ".join(stopped.split())
@@ -144,12 +142,9 @@ def test_a_run_in_which_the_disk_gets_full_is_no_result(
     assert not any(block.lost for block in runs.blocks)
 
 
-def test_a_copy_for_which_there_is_no_room_is_one_message(
-    tmp_path: Path, place: Path, disk: Path
-) -> None:
+def test_a_copy_without_room_is_one_message(tmp_path: Path, place: Path, disk: Path) -> None:
     (place / "input").write_bytes(bytes(40 * 2**20))
-    own = (sys.executable, "-P", "-c", WITH_SHORT, str(disk), "--search-root", str(ROOT))
-    command = line("run", "--program", "true", "--out", tmp_path / "out", inv=own)
+    command = line("run", "--program", "true", "--out", tmp_path / "out", short=disk)
     output, left = on_small_disk(disk, "32m", command, f"ls -A {disk}")
     assert f"the file system of {disk} is full" in output
     assert "then begin again" in " ".join(output.split())
@@ -279,9 +274,7 @@ def test_a_docker_that_is_killed_in_a_block_leaves_nothing_at_work_and_its_campa
 
 @pytest.mark.rare
 @pytest.mark.container
-def test_a_podman_service_that_is_killed_in_a_block_leaves_nothing_behind(
-    static: Path, tmp_path: Path
-) -> None:
+def test_a_podman_service_that_is_killed_leaves_nothing(static: Path, tmp_path: Path) -> None:
     """Podman's runs need no service, so the campaign goes on."""
     out, name = tmp_path / "out", f"hbmcomm-test-{static.name}"
     with contextlib.ExitStack() as stack:

@@ -106,9 +106,7 @@ def deeper(process: Process, place: Path, second: bool) -> Process:
 
 
 @pytest.mark.parametrize("change", [nothing, padded, fixed_addresses, deeper])
-def test_what_an_environment_changes_beside_isolation_is_small(
-    change: Change, tmp_path: Path
-) -> None:
+def test_what_else_an_environment_changes_is_small(change: Change, tmp_path: Path) -> None:
     frame = ratios(tmp_path / "out", change)
     shown(change.__name__, frame)
     assert abs(frame["ratio"].median() - 1) < 0.02

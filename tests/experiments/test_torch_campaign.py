@@ -18,9 +18,7 @@ pytestmark = [pytest.mark.container, pytest.mark.ranks]
 
 
 @pytest.mark.rare
-def test_groups_of_torch_are_measured_on_the_host_and_in_docker(
-    torch_image: Image, tmp_path: Path
-) -> None:
+def test_groups_of_torch_run_on_the_host_and_in_docker(torch_image: Image, tmp_path: Path) -> None:
     asked = spec.restrict(spec.load("torch"), profiles="default", sizes="64KiB", blocks=1)
     groups = replace(
         asked.factors, operations=("allreduce", "alltoall"), transports=("gloo", "torch")
