@@ -86,7 +86,7 @@ def samples_of(folder: Path) -> dict[str, np.ndarray]:
         return {key: stored[key] for key in stored.files}
 
 
-RARE = (pytest.param(*case, marks=pytest.mark.rare) for case in ((1, "float64"), (3, "int64")))
+RARE = [pytest.param(*case, marks=pytest.mark.rare) for case in ((1, "float64"), (3, "int64"))]
 
 
 @pytest.mark.parametrize(("ranks", "dtype"), [(2, "float32"), (3, "int32"), *RARE])
