@@ -31,6 +31,7 @@ from tests.awaiting import wait_for
 from tests.benches import ask
 from tests.left import nothing_left
 from tests.sharing import MadeOnce
+from tests.stored_launches import begin
 
 pytestmark = pytest.mark.ranks
 
@@ -132,12 +133,6 @@ def test_its_figures_come_from_the_folder_alone(measured: tuple[Path, str]) -> N
     }
 
 
-def test_another_bench_does_not_go_over_it(measured: tuple[Path, str]) -> None:
-    process = start(measured[0])
-    assert "already holds a campaign; pass --resume" in process.communicate(timeout=60)[1]
-    assert process.returncode == 1
-
-
 @pytest.mark.rare
 def test_ordinary_arrays_more_ranks_than_cores_and_json(tmp_path: Path) -> None:
     words = ("--private", "--cadence", "streaming", "--blocks", "1", "--json")
@@ -186,13 +181,6 @@ def test_another_build_is_measured_in_the_same_ranks(tmp_path: Path) -> None:
     assert "Other build: direct old, over direct in all launches: median" in " ".join(
         printed.split()
     )
-
-
-def test_a_tree_without_the_library_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    process = start(tmp_path / "out", "--against", str(tmp_path))
-    assert "holds no package hbmcomm" in process.communicate(timeout=60)[1]
-    assert process.returncode == 1
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.alone
@@ -261,12 +249,9 @@ def test_a_wrong_result_of_ours_voids_the_launch(
 def test_a_wrong_result_of_a_peer_is_reported_and_not_counted(
     mpirun: Callable[..., Any], tmp_path: Path
 ) -> None:
-    launch = launch_of("openmpi,pickle")
-    folder = tmp_path / "bench"
-    header = {"name": "bench", "experiment": asked("openmpi,pickle").to_dict(), "seed": 1}
-    store.create(
-        folder, header | {"schedule": [{"block": 0, "launches": [launch.name]}], "machine": {}}
-    )
+    launch, folder = launch_of("openmpi,pickle"), tmp_path / "bench"
+    planned = [{"block": 0, "launches": [launch.name]}]
+    begin(folder, asked("openmpi,pickle"), schedule=planned, machine={})
     with store.incoming(folder, launch.name) as place:
         (place / "launch.json").write_text(json.dumps(launch.to_dict()))
         mpirun(SABOTAGED, 2, str(place), env={"SABOTAGE": "pickled"})

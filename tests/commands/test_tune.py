@@ -19,9 +19,7 @@ from experiments.catalogue import spec
 from experiments.console.stages import Stages
 from experiments.driver import campaign_file
 from experiments.driver.campaign_file import Request
-from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Experiment, Timing
-from experiments.model.launch import FORMAT
 from experiments.model.trials import Cell, Place, Trial, trials
 from experiments.results import store as results
 from experiments.results.store import ResultsError
@@ -30,6 +28,7 @@ from plots.draw import draw
 from plots.html.report import report
 from tests.launched import LAUNCH
 from tests.sharing import MadeOnce
+from tests.stored_launches import begin, finish
 
 QUICK = Timing(time_cap=0.002, min_iterations=5, max_iterations=20)
 TINY = replace(spec.load("tune"), measurement=QUICK)
@@ -114,43 +113,43 @@ def test_each_value_is_in_force_on_its_communicator_alone(
     assert mpirun(program, 3, str(tmp_path)).output.count("ok") == 3
 
 
-def described(path: Path, trial: Trial, ratio: float, **environment: str) -> None:
-    """A folder of six launches in which a way of a trial is so much faster everywhere."""
-    names = [f"{block:04d}-host" for block in range(6)]
-    planned = [{"block": block, "launches": [name]} for block, name in enumerate(names)]
-    header = {"name": "tune", "experiment": asked(trial).to_dict(), "seed": 1, "machine": {}}
-    results.create(path, header | {"schedule": planned})
-    times = dict(zip(trial.contenders, (1.0, 1.0, ratio), strict=True))
-    assert trial.values == (trial.with_way, trial.without_way)
-    for block, name in enumerate(names):
-        cells, samples = [], {}
-        for cell, (contender, seconds) in product(trial.cells, times.items()):
-            key = f"c{len(cells)}"
-            samples[key] = np.full((4, 2), seconds * (1 + 0.001 * block))
-            text = {"transport": contender, "buffers": "arena", "emulated": False, "samples": key}
-            text |= {"kind": "regular", "locality": "local"}
-            numbers = {"bytes": cell.bytes, "warmup": 0, "group": 1, "turn": 2}
-            cells.append(text | numbers | {"operation": cell.operation, "contest": cell.bytes})
-        of = replace(LAUNCH, block=block, arm="host").to_dict()
-        launch = {"format": FORMAT, "launch": of, "cells": cells, "ranks": []}
-        launch |= {"environment": {"versions": {}, "datapath": environment}}
-        with results.incoming(path, name) as place:
-            results.write_json(place / "result.json", launch)
-            np.savez(place / "samples.npz", **samples)
-            results.accept(path, name, place)
-
-
 FETCH = Trial(
     *("HBMCOMM_FETCH_BYTES", "bytes", 2**17, 4096, "from", (1, 2**62)),
     (Cell("gather", 2**16, 2**16), Cell("gather", 2**17, 2**17)),
 )
 
 
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """Six launches in which the way with FETCH is twice as fast everywhere."""
+    return described(tmp_path / "results", "works")
+
+
+def described(path: Path, cma: str) -> Path:
+    """Such a folder, of a kernel with these single copies."""
+    launches = [replace(LAUNCH, block=block, arm="host") for block in range(6)]
+    planned = [{"block": launch.block, "launches": [launch.name]} for launch in launches]
+    begin(path, asked(FETCH), schedule=planned, machine={})
+    times = dict(zip(FETCH.contenders, (1.0, 1.0, 2.0), strict=True))
+    assert FETCH.values == (FETCH.with_way, FETCH.without_way)
+    for launch in launches:
+        cells, samples = [], {}
+        for cell, (contender, seconds) in product(FETCH.cells, times.items()):
+            key = f"c{len(cells)}"
+            samples[key] = np.full((4, 2), seconds * (1 + 0.001 * launch.block))
+            text = {"transport": contender, "buffers": "arena", "emulated": False, "samples": key}
+            text |= {"kind": "regular", "locality": "local"}
+            numbers = {"bytes": cell.bytes, "warmup": 0, "group": 1, "turn": 2}
+            cells.append(text | numbers | {"operation": cell.operation, "contest": cell.bytes})
+        facts = {"versions": {}, "datapath": {"cma": cma}}
+        finish(path, launch, cells, samples, environment=facts)
+    return path
+
+
 def test_a_folder_is_read_to_export_lines_and_notes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stored: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    described(tmp_path, FETCH, 2.0, cma="works")
-    campaign = command.read(tmp_path)
+    campaign = command.read(stored)
     assert thresholds.tuned(campaign).exports == ["export HBMCOMM_FETCH_BYTES=65536"]
     command.show(campaign, as_json=False)
     printed = capsys.readouterr().out
@@ -160,33 +159,29 @@ def test_a_folder_is_read_to_export_lines_and_notes(
 
 
 def test_after_an_interrupt_what_finished_is_shown_and_nothing_proposed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stored: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    described(tmp_path, FETCH, 2.0, cma="works")
-    (tmp_path / "launches/0005-host.json").unlink()
-    command.show(command.read(tmp_path), as_json=False)
+    (stored / "launches/0005-host.json").unlink()
+    command.show(command.read(stored), as_json=False)
     printed = capsys.readouterr().out
     assert "5 of 6 planned launches are finished" in printed
     assert "nothing can be proposed yet: that takes 6 launches" in printed
 
 
-def test_there_are_no_figures_and_no_page_of_thresholds(tmp_path: Path) -> None:
-    described(tmp_path / "results", FETCH, 2.0, cma="works")
+def test_there_are_no_figures_and_no_page_of_thresholds(stored: Path) -> None:
     for drawn in (draw, report):
         with pytest.raises(ResultsError, match=r"print them: \./inv bench --results"):
-            drawn(tmp_path / "results", tmp_path)
+            drawn(stored, stored.parent)
 
 
 def test_a_way_that_the_kernel_refuses_is_not_proposed(tmp_path: Path) -> None:
-    described(tmp_path, FETCH, 2.0, cma="EPERM")
-    (only,) = thresholds.tuned(command.read(tmp_path)).proposals
+    (only,) = thresholds.tuned(command.read(described(tmp_path, "EPERM"))).proposals
     assert not only.changes
     assert only.why == thresholds.NO_FETCH.format("EPERM")
 
 
-def test_a_launch_without_what_it_was_asked_is_named(tmp_path: Path) -> None:
-    described(tmp_path, FETCH, 2.0, cma="works")
-    campaign = command.read(tmp_path)
+def test_a_launch_without_what_it_was_asked_is_named(stored: Path) -> None:
+    campaign = command.read(stored)
     lacking = replace(campaign, cells=campaign.cells[campaign.cells["transport"] == "direct"])
     with pytest.raises(ResultsError, match="lack what was asked of them"):
         thresholds.tuned(lacking)
@@ -200,21 +195,6 @@ def test_nothing_said_is_two_ranks_with_an_interval() -> None:
     assert (usual.ranks, usual.blocks) == ((2,), 6)
     more = command.thresholds(NOTHING_SAID | {"ranks": "16", "blocks": "10"}).launches
     assert (more.ranks, more.blocks) == ((16,), 10)
-
-
-@pytest.mark.parametrize(
-    ("flags", "shown"),
-    [
-        ({"ranks": "2,4"}, "--tune takes one number of ranks"),
-        ({"ranks": "1"}, "a collective needs 2 ranks or more"),
-        ({"ranks": "many"}, "ranks 'many' do not parse"),
-        ({"ops": "Bcast"}, "--ops: not with --tune, which measures transport direct"),
-        ({"peers": "mpich", "private": True}, "--private, --peers: not with --tune"),
-    ],
-)
-def test_flags_that_cannot_be_meant_are_named(flags: dict[str, Any], shown: str) -> None:
-    with pytest.raises(ExperimentsError, match=shown):
-        command.thresholds(NOTHING_SAID | flags)
 
 
 def test_what_is_asked_survives_its_stored_form() -> None:

@@ -1,4 +1,4 @@
-"""`./inv vm` as a user types it."""
+"""`./inv vm` in a guest; tests/commands/test_commands.py has its list and its mistakes."""
 
 import os
 import pty
@@ -15,31 +15,11 @@ import pytest
 from experiments.console.stages import Stages
 from experiments.emulation import guest_command
 from experiments.emulation.qemu_command import Disk
-from experiments.model.environment import machine_names
 from experiments.model.errors import ExperimentsError
 
 ROOT = Path(__file__).parents[3]
 INVOKE = [sys.executable, "-m", "invoke", "vm"]
 PATIENCE = 240.0  # seconds until a guest says the next word, its disk made before it
-
-
-def test_without_a_name_it_lists_the_machines() -> None:
-    listed = subprocess.run(INVOKE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert [line.split()[0] for line in listed.splitlines() if line[0] != " "] == (machine_names())
-
-
-@pytest.mark.parametrize(
-    ("flags", "shown"),
-    [
-        (["--check"], "--check and --line need --machine"),
-        (["--line", "nproc"], "--check and --line need --machine"),
-        (["--machine", "plain", "--check", "--line", "nproc"], "are two things"),
-    ],
-)
-def test_flags_that_cannot_be_meant_are_refused(flags: list[str], shown: str) -> None:
-    done = subprocess.run([*INVOKE, *flags], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert shown in done.stderr
 
 
 def test_without_a_terminal_there_is_no_shell_and_nothing_is_made(
