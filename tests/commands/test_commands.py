@@ -212,12 +212,11 @@ def test_a_mistake_ends_a_process_with_one_message() -> None:
 
 def test_a_typo_in_an_experiments_file_names_file_and_key(invoke: Invoke, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    for key, value in {"kinds": ["hwb"], "operations": ["hwb"], "dtype": "flot32"}.items():
-        path.write_text(f'title = "t"\nquestion = "q"\n[factors]\n{key} = {json.dumps(value)}\n')
-        ended = invoke("run", "--experiment", str(path))
-        assert ended.returncode == 1, key
-        assert "mine.toml, [factors]: " in ended.stderr and f"unknown {key}" in ended.stderr
-        assert "Traceback" not in ended.stderr
+    path.write_text('title = "t"\nquestion = "q"\n[factors]\nkinds = ["hwb"]\n')
+    ended = invoke("run", "--experiment", str(path))
+    assert ended.returncode == 1
+    assert "mine.toml, [factors]: " in ended.stderr and "unknown kinds" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_words_that_invoke_cannot_parse_end_in_what_to_do_next(invoke: Invoke) -> None:
