@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from experiments.cluster import jobs
 from experiments.cluster.jobs import Job, limit, script
 from experiments.cluster.sites import Site
 from experiments.model.environment import EnvironmentId
 from experiments.model.errors import ExperimentsError
 from experiments.model.experiment import Launches
+from tests.refusals import refusal
 
 JOB = Job(
     "hbmcomm-quick",
@@ -65,25 +64,17 @@ def test_a_shell_takes_it() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("asked", "site", "wanted"), [("10", "20", "10"), ("", "20", "20"), ("", "", "35")]
-)
-def test_the_limit_is_the_users_or_the_sites_or_the_forecasts(
-    asked: str, site: str, wanted: str
-) -> None:
-    assert limit(Site(time=site), asked, 20 * 60.0) == wanted
+def test_the_limit_is_the_users_or_the_sites_or_the_forecasts() -> None:
+    for asked, site, wanted in (("10", "20", "10"), ("", "20", "20"), ("", "", "35")):
+        assert limit(Site(time=site), asked, 20 * 60.0) == wanted
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"name": "x\n#SBATCH --wrap=id\ntouch y"},
-        {"log": Path("/scratch/a\nid\n/%j.log")},
-    ],
-)
-def test_no_name_becomes_a_line_of_the_script(changed: dict[str, Any]) -> None:
-    with pytest.raises(ExperimentsError, match=r"cannot be a line of a batch script"):
-        script(SITE, replace(JOB, **changed))
+def test_no_name_becomes_a_line_of_the_script() -> None:
+    named = replace(JOB, name="x\n#SBATCH --wrap=id\ntouch y")
+    logged = replace(JOB, log=Path("/scratch/a\nid\n/%j.log"))
+    for job in (named, logged):
+        answer = refusal(ExperimentsError, script, SITE, job)
+        assert "cannot be a line of a batch script" in answer, job
 
 
 def test_a_path_with_spaces_stays_one_option() -> None:
@@ -94,20 +85,15 @@ def test_a_path_with_spaces_stays_one_option() -> None:
 OF_TWO = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2"}
 
 
-@pytest.mark.parametrize(
-    ("variables", "wanted"),
-    [
+def test_a_job_is_known_by_its_variables() -> None:
+    for variables, wanted in (
         (OF_TWO, ("Slurm", "7")),
         ({"PBS_JOBID": "7.pbs"}, ("PBS", "7.pbs")),
         ({"LSB_JOBID": "7"}, ("LSF", "7")),
         ({"FLUX_ENCLOSING_ID": "f7"}, ("Flux", "f7")),
         ({"PATH": "/bin"}, None),
-    ],
-)
-def test_a_job_is_known_by_its_variables(
-    variables: dict[str, str], wanted: tuple[str, str] | None
-) -> None:
-    assert jobs.held(variables) == wanted
+    ):
+        assert jobs.held(variables) == wanted
 
 
 def nodes(count: int, **more: Any) -> Launches:
@@ -115,21 +101,12 @@ def nodes(count: int, **more: Any) -> Launches:
     return Launches(environments=(EnvironmentId("slurm"),), ranks=(count,), nodes=count, **more)
 
 
-@pytest.mark.parametrize(
-    ("variables", "asked", "message"),
-    [
+def test_a_campaign_that_does_not_fit_is_refused() -> None:
+    for variables, asked, message in (
         ({}, nodes(2), "runs in no allocation"),
         (OF_TWO, nodes(4), "job 7 has 2: ask for as many with"),
         ({"PBS_JOBID": "7"}, Launches(), "no srun: pass --launcher mpiexec"),
-    ],
-)
-def test_a_campaign_that_does_not_fit_is_refused(
-    variables: dict[str, str], asked: Launches, message: str
-) -> None:
-    with pytest.raises(ExperimentsError, match=message):
-        jobs.check_allocation(variables, asked)
-
-
-def test_a_campaign_that_fits_is_not() -> None:
+    ):
+        assert message in refusal(ExperimentsError, jobs.check_allocation, variables, asked)
     jobs.check_allocation(OF_TWO, nodes(2))
     jobs.check_allocation({"PBS_JOBID": "7"}, nodes(2, launcher="mpiexec"))

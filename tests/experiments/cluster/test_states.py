@@ -1,7 +1,5 @@
 """What Slurm says of a job, in words for a user."""
 
-import pytest
-
 from experiments.cluster.states import NEVER, State, described, ending, waiting
 
 LINE = (
@@ -10,9 +8,8 @@ LINE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("state", "reason", "code", "wanted"),
-    [
+def test_the_ends_of_jobs_are_told_apart() -> None:
+    for state, reason, code, wanted in (
         ("TIMEOUT", "TimeLimit", "0:0", "job 7 reached its time limit; go on"),
         ("CANCELLED", "None", "0:15", "job 7 was cancelled; go on"),
         ("PREEMPTED", "None", "0:0", "job 7 gave its nodes to a job of higher priority; go on"),
@@ -21,12 +18,10 @@ LINE = (
         ("FAILED", "RaisedSignal:9", "0:9", "job 7 failed by signal 9; go on"),
         ("OUT_OF_MEMORY", "OutOfMemory", "0:125", "job 7 ran out of memory; go on"),
         ("LAUNCH_FAILED", "None", "0:0", "job 7 ended as LAUNCH_FAILED; go on"),
-    ],
-)
-def test_the_ends_of_jobs_are_told_apart(state: str, reason: str, code: str, wanted: str) -> None:
-    job_state = described(LINE.format(state, reason, code))
-    assert job_state.is_over and not job_state.is_complete
-    assert ending("7", job_state, "go on") == wanted
+    ):
+        job_state = described(LINE.format(state, reason, code))
+        assert job_state.is_over and not job_state.is_complete, state
+        assert ending("7", job_state, "go on") == wanted
 
 
 def test_a_job_whose_script_failed_is_over_while_a_node_is_out_of_reach() -> None:
@@ -38,16 +33,17 @@ def test_a_job_that_ended_well_is_complete() -> None:
     assert described(LINE.format("COMPLETED", "None", "0:0")).is_complete
 
 
-@pytest.mark.parametrize("state", ["PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED"])
-def test_a_job_that_waits_or_runs_is_not_over(state: str) -> None:
-    assert not State(state).is_over
+def test_a_job_that_waits_or_runs_is_not_over() -> None:
+    for state in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED"):
+        assert not State(state).is_over, state
+    assert waiting(State("RUNNING")) == "running"
 
 
-@pytest.mark.parametrize("reason", NEVER)
-def test_reasons_that_do_not_pass_mean_that_it_never_starts(reason: str) -> None:
-    state = described(LINE.format("PENDING", reason, "0:0"))
-    assert state.never
-    assert f"job 7 would never start: {NEVER[reason]} ({reason})" in ending("7", state, "")
+def test_reasons_that_do_not_pass_mean_that_it_never_starts() -> None:
+    for reason, why in NEVER.items():
+        state = described(LINE.format("PENDING", reason, "0:0"))
+        assert state.never, reason
+        assert f"job 7 would never start: {why} ({reason})" in ending("7", state, "")
 
 
 def test_a_reason_may_have_details() -> None:
@@ -55,12 +51,8 @@ def test_a_reason_may_have_details() -> None:
     assert described(line).never == NEVER["ReqNodeNotAvail"]
 
 
-@pytest.mark.parametrize("reason", ["Resources", "Priority", "BeginTime", "AssocGrpCpuLimit"])
-def test_reasons_that_pass_are_shown(reason: str) -> None:
-    state = described(LINE.format("PENDING", reason, "0:0"))
-    assert not state.never
-    assert waiting(state) == f"waits for nodes ({reason})"
-
-
-def test_a_job_at_work_is_shown_by_its_state() -> None:
-    assert waiting(State("RUNNING")) == "running"
+def test_reasons_that_pass_are_shown() -> None:
+    for reason in ("Resources", "Priority", "BeginTime", "AssocGrpCpuLimit"):
+        state = described(LINE.format("PENDING", reason, "0:0"))
+        assert not state.never, reason
+        assert waiting(state) == f"waits for nodes ({reason})"

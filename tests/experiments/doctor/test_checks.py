@@ -23,25 +23,14 @@ def machine(tmp_path):
     return write
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        checks.cores,
-        checks.privileges,
-        checks.seccomp,
-        checks.ptrace_scope,
-        checks.shared_memory,
-        checks.huge_pages,
-        checks.interleave_weights,
-        checks.numa_balancing,
-        checks.governor,
-        checks.turbo,
-    ],
-)
-def test_a_machine_that_tells_nothing_still_gets_an_answer(check, tmp_path):
-    finding = check(tmp_path / "empty")
-    assert finding.name
-    assert finding.value
+def test_a_machine_that_tells_nothing_still_gets_an_answer(tmp_path):
+    for check in (
+        *(checks.cores, checks.privileges, checks.seccomp, checks.ptrace_scope),
+        *(checks.shared_memory, checks.huge_pages, checks.interleave_weights),
+        *(checks.numa_balancing, checks.governor, checks.turbo),
+    ):
+        finding = check(tmp_path / "empty")
+        assert finding.name and finding.value, check
 
 
 def test_memory_that_ranks_cannot_share_without_a_name_is_told(monkeypatch):

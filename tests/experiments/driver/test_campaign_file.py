@@ -1,6 +1,7 @@
 """A resumed campaign runs what its user chose, not what a file names: it may be of anyone."""
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from experiments.model.environment import DOCKER
 from experiments.model.errors import ExperimentsError
 from experiments.results import store
 from experiments.results.store import ResultsError
+from tests.refusals import refusal
 from tests.second_user import SecondUser
 
 
@@ -62,21 +64,21 @@ def test_the_usual_choices_are_not_given_again(out: Path) -> None:
     assert campaign_file.read(out).request.site == "knl"
 
 
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {"LD_PRELOAD": "/theirs/evil.so"},
-        {"HBMCOMM_PYTHON": "/theirs/python"},
-        {"MEMKIND_HBW_NODES": "1; sh"},
-        {OTHER_PACKAGE: "/theirs/hbmcomm"},
-        {OTHER_PACKAGE: f"{OTHER_BUILDS}/../hbmcomm"},
-        ["LD_PRELOAD=/theirs/evil.so"],
-    ],
-)
-def test_variables_that_no_campaign_gives_its_ranks_are_refused(out: Path, variables: Any) -> None:
-    begin(out, variables=variables)
-    with pytest.raises(ResultsError, match=r"variable.*measure again into another --out"):
-        campaign_file.read(out)
+def test_variables_that_no_campaign_gives_its_ranks_are_refused(tmp_path: Path) -> None:
+    for number, variables in enumerate(
+        [
+            {"LD_PRELOAD": "/theirs/evil.so"},
+            {"HBMCOMM_PYTHON": "/theirs/python"},
+            {"MEMKIND_HBW_NODES": "1; sh"},
+            {OTHER_PACKAGE: "/theirs/hbmcomm"},
+            {OTHER_PACKAGE: f"{OTHER_BUILDS}/../hbmcomm"},
+            ["LD_PRELOAD=/theirs/evil.so"],
+        ]
+    ):
+        folder = tmp_path / str(number)
+        begin(folder, variables=variables)
+        answer = refusal(ResultsError, campaign_file.read, folder)
+        assert re.search(r"variable.*measure again into another --out", answer), variables
 
 
 def test_variables_of_a_campaign_are_taken(out: Path) -> None:
@@ -113,26 +115,24 @@ def test_the_id_in_a_file_names_no_container_of_another_folder(out: Path, tmp_pa
     assert {again.label} < ended[0]  # of the same folder by another name
 
 
-@pytest.mark.parametrize(
-    "name", ["logs", "launches", "incoming", "logs/guard.log", "failed/0001-host.json"]
-)
-def test_a_folder_with_links_is_not_written_into(out: Path, tmp_path: Path, name: str) -> None:
-    begin(out)
-    assert campaign_file.read(out).seed == 1
-    (out / "launches").rmdir()
-    (out / name).parent.mkdir(exist_ok=True)
-    (out / name).symlink_to(tmp_path)
-    with pytest.raises(ResultsError, match=rf"{out / name} is a link, .*; remove it"):
-        campaign_file.read(out)
-
-
-@pytest.mark.parametrize("name", ["logs/0000-host.log", "logs", "incoming/pipe"])
-def test_a_folder_with_pipes_is_not_written_into(out: Path, name: str) -> None:
-    begin(out)
-    (out / name).parent.mkdir(exist_ok=True)
-    os.mkfifo(out / name)
-    with pytest.raises(ResultsError, match=rf"{out / name} is a pipe, .*; remove it"):
-        campaign_file.read(out)
+def test_a_folder_with_links_or_pipes_is_not_written_into(out: Path, tmp_path: Path) -> None:
+    links = ("logs", "launches", "incoming", "logs/guard.log", "failed/0001-host.json")
+    pipes = ("logs/0000-host.log", "logs", "incoming/pipe")
+    places = [("link", name) for name in links] + [("pipe", name) for name in pipes]
+    for number, (kind, name) in enumerate(places):
+        folder = out / str(number)
+        begin(folder)
+        assert campaign_file.read(folder).seed == 1
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        if path.is_dir():
+            path.rmdir()
+        if kind == "link":
+            path.symlink_to(tmp_path)
+        else:
+            os.mkfifo(path)
+        answer = refusal(ResultsError, campaign_file.read, folder)
+        assert re.search(rf"{path} is a {kind}, .*; remove it", answer), name
 
 
 def test_a_stored_command_is_text_that_readers_take(

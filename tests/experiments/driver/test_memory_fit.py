@@ -11,6 +11,8 @@ from experiments.model.launch import Cell, Launch
 from experiments.schedule import footprint
 from experiments.schedule.blocks import schedule
 
+pytestmark = pytest.mark.usefixtures("quadrants")
+
 MIB = 2**20
 
 
@@ -44,27 +46,23 @@ def quadrants(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_fit.facts, "available_memory", lambda: 2**40)
 
 
-@pytest.mark.usefixtures("quadrants")
 def test_each_hbm_node_has_room_for_the_ranks_beside_it(launch: Launch) -> None:
     assert footprint.own_bytes(launch, 1, 0) == 2 * MIB
     assert memory_fit.fits([launch] * 4)  # 8 of 10 MiB on each node
     assert not memory_fit.fits([launch] * 5)  # nothing is left for the kernel
 
 
-@pytest.mark.usefixtures("quadrants")
 def test_a_machine_holds_its_share_of_the_ranks(launch: Launch) -> None:
     doubled = replace(launch, ranks=4)
     assert memory_fit.fits([doubled] * 4, nodes=2) and not memory_fit.fits([doubled] * 5, nodes=2)
 
 
-@pytest.mark.usefixtures("quadrants")
 def test_ranks_that_are_packed_share_the_nearest_node(launch: Launch) -> None:
     crowded = replace(launch, ranks=6)  # 3 on each CPU
     assert memory_fit.fits([crowded])
     assert not memory_fit.fits([crowded] * 2)
 
 
-@pytest.mark.usefixtures("quadrants")
 def test_kinds_on_all_hbm_nodes_are_dealt_out_and_others_are_not_counted(launch: Launch) -> None:
     every = replace(launch, ranks=1, cells=(replace(launch.cells[0], kind="hbw_interleave"),))
     assert memory_fit.fits([every] * 9) and not memory_fit.fits([every] * 10)
@@ -72,6 +70,5 @@ def test_kinds_on_all_hbm_nodes_are_dealt_out_and_others_are_not_counted(launch:
     assert memory_fit.fits([ordinary] * 100)
 
 
-@pytest.mark.usefixtures("quadrants")
 def test_baselines_take_no_room_on_hbm_nodes(launch: Launch) -> None:
     assert memory_fit.fits([launch] * 4 + [replace(launch, program="threads")] * 9)

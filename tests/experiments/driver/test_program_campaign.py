@@ -67,10 +67,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def request(line: str, **flags: str) -> ProgramRequest:
-    """A request for two ranks."""
-    blocks = int(flags.pop("blocks", "2"))
-    return asked(line, ranks=flags.pop("ranks", "2"), blocks=blocks, cores=2, **flags)
+def request(line: str, **flags: Any) -> ProgramRequest:
+    """A request for two blocks of two ranks."""
+    return asked(line, **{"ranks": "2", "blocks": 2, "cores": 2} | flags)
 
 
 def measured(asked_for: ProgramRequest, out: Path) -> tuple[ProgramRuns, list[str], str]:
@@ -85,16 +84,20 @@ def measured(asked_for: ProgramRequest, out: Path) -> tuple[ProgramRuns, list[st
 def test_a_program_is_paired_with_itself_and_its_folder_stays_as_it_was(
     tmp_path: Path, place: Path
 ) -> None:
-    runs, lost, said = measured(request("python program.py 200"), tmp_path / "out")
+    """A third run without counters shows what counting costs."""
+    asked_for = request("python program.py 200", uncounted=True)
+    runs, lost, said = measured(asked_for, tmp_path / "out")
     assert not lost
-    assert "2 blocks of host, host-again" in said
+    assert "2 blocks of host, host-again, host-uncounted" in said
     (habitat,) = runs.header.habitats
     assert habitat.timed == Timed.RANKS
     assert habitat.ranks == 2
     for block in runs.blocks:
         assert block.in_turns
-        assert {run.arm for run in block.runs} == {"host", "host-again"}
-        for run in block.runs:
+        *counted, uncounted = block.runs
+        assert [run.arm for run in counted] == ["host", "host-again"]
+        assert (uncounted.arm, uncounted.calls) == ("host-uncounted", {})
+        for run in counted:
             assert run.slices >= 4
             assert len(run.lines) == run.slices
             assert 10 < max(run.lines) < 100_000
@@ -108,12 +111,13 @@ def test_a_program_is_paired_with_itself_and_its_folder_stays_as_it_was(
 
 
 def test_a_figure_that_comes_from_the_clock_is_of_runs_that_are_not_stopped(tmp_path: Path) -> None:
-    asked_for = request("python program.py 100", metric=r"steps/s: ([\d.]+)", blocks="1")
+    asked_for = request("python program.py 100", metric=r"steps/s: ([\d.]+)", blocks=1)
     runs, lost, said = measured(asked_for, tmp_path / "out")
     assert not lost
     assert "often comes from the clock" in said
     (block,) = runs.blocks
     assert not block.in_turns
+    assert {run.arm for run in block.runs} == {"host", "host-again"}
     for run in block.runs:
         assert run.slices == 1
         assert run.metric == pytest.approx(100 / run.seconds, rel=0.2)
@@ -123,7 +127,7 @@ def test_runs_for_which_there_is_no_memory_together_are_not_alive_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(facts, "available_memory", lambda: 2**20)
-    runs, lost, said = measured(request("python program.py 20", blocks="1"), tmp_path / "out")
+    runs, lost, said = measured(request("python program.py 20", blocks=1), tmp_path / "out")
     assert not lost
     assert "of memory together, and 1 MiB are available" in said
     assert not runs.blocks[0].in_turns
@@ -187,19 +191,15 @@ def test_a_window_of_a_long_program_is_measured_by_its_progress(tmp_path: Path) 
     assert not running("program.py", "10000000")
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("python nothing.py", "on this machine: ended with exit code .*nothing.py"),
-        ("no-such-program", "on this machine: ended with exit code"),
-        ("python -c 'input()'", "EOF when reading a line"),
-    ],
-)
 def test_a_program_that_fails_on_the_host_ends_the_campaign_with_its_last_lines(
-    tmp_path: Path, line: str, message: str
+    tmp_path: Path,
 ) -> None:
-    with pytest.raises(ExperimentsError, match=f"(?s){message}"):
-        measured(request(line), tmp_path / "out")
+    """It finds nothing on its standard input."""
+    with pytest.raises(
+        ExperimentsError,
+        match=r"(?s)on this machine: ended with exit code .*EOF when reading a line",
+    ):
+        measured(request("python -c 'input()'"), tmp_path / "out")
     assert not (tmp_path / "out" / "program.json").exists()
 
 
@@ -228,14 +228,6 @@ def test_a_run_that_is_lost_in_a_block_is_a_finding(tmp_path: Path, place: Path)
     assert len(runs.blocks) == 3
     assert sum(len(block.lost) for block in runs.blocks) == 2
     assert "ended with exit code 1" in lost[0]
-
-
-def test_a_run_without_counters_shows_what_counting_costs(tmp_path: Path) -> None:
-    asked_for = asked("python program.py 50", ranks="2", blocks=1, uncounted=True, cores=2)
-    runs, lost, _ = measured(asked_for, tmp_path / "out")
-    assert not lost
-    counted = {run.arm: bool(run.calls) for run in runs.blocks[0].runs}
-    assert counted == {"host": True, "host-again": True, "host-uncounted": False}
 
 
 def test_a_dry_run_shows_the_command_of_each_environment() -> None:

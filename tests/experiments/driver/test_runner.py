@@ -1,6 +1,6 @@
 """The runner starts launches in order, keeps what finished, and refuses what cannot be compared."""
 
-import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -48,19 +48,39 @@ def written(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in (folder / "launches").iterdir()}
 
 
-def test_every_launch_is_run_once_and_taken_in(folder: Path, blocks: tuple[Block, ...]) -> None:
-    run(folder, blocks, alike(Instant()))
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign of two blocks that was run once."""
+    folder = tmp_path_factory.mktemp("measured") / "campaign"
+    store.create(folder, {"name": "quick"})
+    run(folder, host_and_docker(blocks=2), alike(Instant()))
+    return folder
+
+
+@pytest.fixture
+def finished(measured: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(measured, tmp_path / "finished"))
+
+
+def test_every_launch_is_run_once_and_taken_in_with_its_command(
+    measured: Path, blocks: tuple[Block, ...]
+) -> None:
     names = {launch.name for block in blocks for launch in block.launches}
-    assert store.finished(folder) == names
-    assert not (folder / "incoming").exists()
+    assert store.finished(measured) == names
+    assert not (measured / "incoming").exists()
+    for name in names:
+        assert sys.executable in store.read_result(measured, name).command
 
 
-def test_finished_launches_are_not_run_again(folder: Path, blocks: tuple[Block, ...]) -> None:
-    run(folder, blocks[:1], alike(Instant()))
-    kept = written(folder)
-    run(folder, blocks, alike(Instant()))
-    assert kept.items() <= written(folder).items()
-    assert len(store.finished(folder)) == 6
+def test_finished_launches_are_not_run_again(finished: Path, blocks: tuple[Block, ...]) -> None:
+    for launch in blocks[1].launches:
+        for path in (finished / "launches").glob(f"{launch.name}.*"):
+            path.unlink()
+    kept = written(finished)
+    run(finished, blocks, alike(Instant()))
+    assert kept and kept.items() <= written(finished).items()
+    assert len(store.finished(finished)) == 6
 
 
 @pytest.mark.parametrize(("held", "alive"), [(0, 1), (4, 2)])
@@ -83,33 +103,29 @@ def test_arms_whose_buffers_do_not_fit_together_take_turns_in_pairs_where_two_of
 
 
 def test_an_arm_that_lacks_in_a_block_of_pairs_takes_turns_with_the_reference_again(
-    folder: Path, blocks: tuple[Block, ...]
+    finished: Path, blocks: tuple[Block, ...]
 ) -> None:
-    run(folder, blocks[:1], alike(Instant()))
-    docker = next(launch.name for launch in blocks[0].launches if launch.environment == DOCKER)
-    path = folder / "launches" / f"{docker}.json"
-    values = store.read_json(path)
-    path.unlink()
-    others = sorted(store.finished(folder))  # as where it failed and these went on
-    for name in others:
-        kept = folder / "launches" / f"{name}.json"
+    docker = next(launch for launch in blocks[0].launches if launch.environment == DOCKER)
+    (finished / "launches" / f"{docker.name}.json").unlink()
+    others = sorted(launch.name for launch in blocks[0].launches if launch != docker)
+    for name in others:  # as where it failed and these went on
+        kept = finished / "launches" / f"{name}.json"
         store.write_json(kept, store.read_json(kept) | {"company": others})
-    run(folder, blocks[:1], alike(Instant()))
-    company = sorted([docker, f"0000-host-beside-{values['launch']['arm']}"])
-    assert store.read_result(folder, docker).company == tuple(company)
+    run(finished, blocks[:1], alike(Instant()))
+    company = sorted([docker.name, f"0000-host-beside-{docker.arm}"])
+    assert store.read_result(finished, docker.name).company == tuple(company)
 
 
 def test_a_block_that_was_taken_in_by_half_is_measured_again_as_a_whole(
-    folder: Path, blocks: tuple[Block, ...]
+    finished: Path, blocks: tuple[Block, ...]
 ) -> None:
-    run(folder, blocks, alike(Instant()))
     first, second = ({launch.name for launch in block.launches} for block in blocks)
-    kept = written(folder)
-    (folder / "launches" / f"{min(first)}.json").unlink()  # its JSON is taken in last
-    run(folder, blocks, alike(Instant()))
-    stays = {path.stem for path, time in written(folder).items() if time == kept.get(path)}
+    kept = written(finished)
+    (finished / "launches" / f"{min(first)}.json").unlink()  # its JSON is taken in last
+    run(finished, blocks, alike(Instant()))
+    stays = {path.stem for path, time in written(finished).items() if time == kept.get(path)}
     assert stays == second
-    assert store.read_result(folder, min(first)).company == tuple(sorted(first))
+    assert store.read_result(finished, min(first)).company == tuple(sorted(first))
 
 
 def test_a_failed_launch_is_reported_with_its_last_lines_and_those_before_it_stay(
@@ -153,12 +169,6 @@ def test_an_arm_that_keeps_failing_is_not_tried_in_every_block(folder: Path) -> 
     assert len(store.finished(folder)) == 8
 
 
-def test_a_launch_keeps_the_command_that_ran_it(folder: Path, blocks: tuple[Block, ...]) -> None:
-    run(folder, blocks[:1], alike(Instant()))
-    for name in store.finished(folder):
-        assert sys.executable in store.read_result(folder, name).command
-
-
 def test_a_launch_with_another_mpi_is_refused_before_it_is_taken_in(
     folder: Path, blocks: tuple[Block, ...]
 ) -> None:
@@ -197,47 +207,45 @@ def test_the_reference_arm_runs_alone_once_in_a_campaign_of_enough_blocks(folder
 
 @pytest.mark.parametrize(
     ("program", "why"),
-    [
-        ("sys.exit(7)", "exit code 7"),
-        ("import time; time.sleep(600)", "stood still for 1 s"),
-        (
-            "import os, time; os.chdir(sys.argv[1]); open('progress', 'w').write('1 x 0'); "
-            "time.sleep(0.3); os.unlink('progress'); os.mkfifo('progress'); time.sleep(0.3); "
-            "sys.exit(7)",
-            "exit code 7",
-        ),
-    ],
-    ids=["ends", "hangs", "writes no progress"],
+    [("sys.exit(7)", "exit code 7"), ("time.sleep(600)", "stood still for 1 s")],
+    ids=["ends", "hangs"],
 )
 def test_a_failure_says_in_a_few_words_why(
     folder: Path, program: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def command(launch: Launch, place: Path) -> Process:
-        return Process((sys.executable, "-c", f"import sys; {program}", str(place)))
-
     monkeypatch.setattr(launching, "STALLED", 1.0)
-    context = LaunchContext(folder, command, ME)
+    command = Process((sys.executable, "-c", f"import sys, time; {program}"))
+    context = LaunchContext(folder, lambda launch, place: command, ME)
     with pytest.raises(LaunchFailed, match="--resume goes on") as caught:
         run_alone(context, LAUNCH, lambda share: None)
     assert caught.value.why == why
     assert not (folder / "incoming").exists()
 
 
-@pytest.mark.parametrize("progress", ["a 3 4", "1 0 5", "9 2 1", "1 " + "9" * 5000, "", None])
-def test_strange_words_of_progress_end_no_campaign(folder: Path, progress: str | None) -> None:
-    program = "import sys, time; time.sleep(0.5); sys.exit(7)"
+STRANGE = """
+import os, sys, time
+os.chdir(sys.argv[1])
+for words in ("1 x 0", "a 3 4", "1 0 5", "9 2 1", "1 " + "9" * 5000, ""):
+    with open("progress", "w") as file:
+        file.write(words)
+    time.sleep(0.3)
+os.unlink("progress")
+os.mkfifo("progress")
+time.sleep(0.3)
+sys.exit(7)
+"""
+
+
+def test_strange_words_of_progress_end_no_campaign(folder: Path) -> None:
     shares: list[float] = []
 
     def command(launch: Launch, place: Path) -> Process:
-        if progress is None:
-            os.mkfifo(place / "progress")
-        else:
-            (place / "progress").write_text(progress)
-        return Process((sys.executable, "-c", program))
+        return Process((sys.executable, "-c", STRANGE, str(place)))
 
     context = LaunchContext(folder, command, ME)
-    with pytest.raises(LaunchFailed, match="exit code 7"):
+    with pytest.raises(LaunchFailed) as caught:
         run_alone(context, LAUNCH, shares.append)
+    assert caught.value.why == "exit code 7"
     assert set(shares) <= {0.0, 1.0}
 
 
