@@ -8,10 +8,8 @@ spread ranks from packed ones.
 import shlex
 import sys
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
-import pytest
 from docker.models.containers import RUN_CREATE_KWARGS, RUN_HOST_CONFIG_KWARGS
 from docker.types import HostConfig
 
@@ -48,10 +46,6 @@ EMULATED = {"MEMKIND_HBW_NODES": "0"}
 LAUNCH = replace(launched.LAUNCH, arm="golden", profile="tuned", layout="one")
 
 UNPACKED = {str(env): tree for env in ENVIRONMENTS if (tree := runtime.tree_of(env))}
-ENGINES = (
-    *product(("docker", "podman"), PROFILES_OF_ALL),
-    *product(("podman",), ("userns", "rootless")),
-)
 
 
 def docker(flavour: str = "openmpi", engine: str = "docker", rootless: bool = False) -> Docker:
@@ -98,86 +92,75 @@ def engine_lines(engine: str, profile: str, rootless: bool = False) -> str:
     return paragraphs([environment.command(launch, FOLDER).shell() for environment in made])
 
 
-def test_docker_is_given_the_options_of_the_default_profile() -> None:
-    assert engine_lines("docker", "default") == (GOLDEN / "docker-default.txt").read_text()
+def golden() -> dict[str, str]:
+    """The text of each file in golden/."""
+    of_docker = {profile: engine_lines("docker", profile) for profile in PROFILES_OF_ALL}
+    of_podman = {profile: engine_lines("podman", profile) for profile in PROFILES}
+    assert not any("docker" in lines for lines in of_podman.values())
+    default, tuned = of_docker["default"], of_podman["tuned"]
+    texts = {"docker-default.txt": default}
+    for profile in ("tuned", "privileged"):
+        texts[f"docker-{profile}.diff"] = delta(default, of_docker[profile])
+    for profile, lines in of_docker.items():
+        like_docker = of_podman[profile].replace("podman", "docker")
+        texts[f"podman-{profile}.diff"] = delta(lines, like_docker)
+    texts["podman-userns.diff"] = delta(tuned, of_podman["userns"])
+    texts["podman-rootless.diff"] = delta(tuned, engine_lines("podman", "tuned", rootless=True))
+    for ranks in (2, 4):
+        launch = replace(LAUNCH, ranks=ranks)
+        hosts = (Host(mpi, PREFIX, 2, EMULATED).command(launch, FOLDER) for mpi in MPIS)
+        texts[f"host-{ranks}-ranks.txt"] = paragraphs(host.shell() for host in hosts)
+    texts["hosts.txt"] = host_lines(PACKED)
+    texts["hosts-spread.diff"] = delta(texts["hosts.txt"], host_lines(SPREAD))
+    for name in UNPACKED:  # runtimes without an engine
+        of_user = unpacked_lines(name, root=False)
+        of_root = delta(of_user, unpacked_lines(name, root=True))
+        texts[f"{name}.txt"] = f"{of_user}\nWhere the driver is root:\n{of_root}"
+    in_guests = (in_a_guest(Host(mpi, PREFIX, 8, {"HOME": "/tmp"})) for mpi in MPIS)
+    texts["vm.txt"] = paragraphs(in_guests)
+    texts["vm-docker.txt"] = paragraphs([in_a_guest(docker(), "tuned").partition(" -- ")[0]])
+    return texts
 
 
-@pytest.mark.parametrize("profile", ["tuned", "privileged"])
-def test_a_profile_differs_from_the_default_in_these_options(profile: str) -> None:
-    diff = delta(engine_lines("docker", "default"), engine_lines("docker", profile))
-    assert diff == (GOLDEN / f"docker-{profile}.diff").read_text()
+def test_commands_are_those_of_the_golden_files() -> None:
+    texts = golden()
+    assert {path.name for path in GOLDEN.iterdir()} == texts.keys()
+    for name, text in texts.items():
+        assert text == (GOLDEN / name).read_text(), name
 
 
-@pytest.mark.parametrize("profile", PROFILES_OF_ALL)
-def test_podman_differs_from_docker_in_these_options(profile: str) -> None:
-    podman = engine_lines("podman", profile)
-    assert "docker" not in podman
-    diff = delta(engine_lines("docker", profile), podman.replace("podman", "docker"))
-    assert diff == (GOLDEN / f"podman-{profile}.diff").read_text()
-
-
-def test_a_user_namespace_differs_from_tuned_in_these_options() -> None:
-    diff = delta(engine_lines("podman", "tuned"), engine_lines("podman", "userns"))
-    assert diff == (GOLDEN / "podman-userns.diff").read_text()
-
-
-def test_podman_of_a_user_differs_from_that_of_root_in_these_options() -> None:
-    diff = delta(engine_lines("podman", "tuned"), engine_lines("podman", "tuned", rootless=True))
-    assert diff == (GOLDEN / "podman-rootless.diff").read_text()
-
-
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_the_host_runs_the_harness_of_its_own_environment(ranks: int) -> None:
-    launch = replace(LAUNCH, ranks=ranks)
-    lines = [Host(mpi, PREFIX, 2, EMULATED).command(launch, FOLDER).shell() for mpi in MPIS]
-    assert paragraphs(lines) == (GOLDEN / f"host-{ranks}-ranks.txt").read_text()
-
-
-def test_hosts_run_the_harness_of_this_machine_by_one_mpiexec_on_their_switch() -> None:
-    packed = host_lines(PACKED)
-    assert packed == (GOLDEN / "hosts.txt").read_text()
-    assert delta(packed, host_lines(SPREAD)) == (GOLDEN / "hosts-spread.diff").read_text()
-
-
-@pytest.mark.parametrize("mpi", MPIS)
-def test_in_a_container_hosts_start_ranks_by_the_mpiexec_of_this_machine(mpi: str) -> None:
+def test_in_a_container_hosts_start_ranks_by_the_mpiexec_of_this_machine() -> None:
     launch = replace(LAUNCH, ranks=4)
     image = CharliecloudRanks(Path("/unpacked"), Path("/image"))
-    bare = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)))
-    argv = list(replace(bare, contained=image).command(launch, FOLDER).argv)
-    while "ch-run" in argv:  # Intel MPI takes the program once for each host
-        begin = argv.index("ch-run")
-        end = argv.index("--", begin)
-        runtime, program = argv[begin:end], argv[end + 1 : end + 6]
-        assert "--join-ct=2" in runtime and runtime[-1] == "/unpacked"
-        assert f"--bind={FOLDER}:/launch" in runtime
-        harness = ["-P", "-m", "experiments.programs.harness"]
-        assert program == ["/image/bin/python", *harness, "/launch"]
-        argv[begin : end + 6] = [str(PREFIX / "bin/python"), *harness, str(FOLDER)]
-    assert tuple(argv) == bare.command(launch, FOLDER).argv
+    for mpi in MPIS:
+        bare = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)))
+        argv = list(replace(bare, contained=image).command(launch, FOLDER).argv)
+        while "ch-run" in argv:  # Intel MPI takes the program once for each host
+            begin = argv.index("ch-run")
+            end = argv.index("--", begin)
+            runtime, program = argv[begin:end], argv[end + 1 : end + 6]
+            assert "--join-ct=2" in runtime and runtime[-1] == "/unpacked"
+            assert f"--bind={FOLDER}:/launch" in runtime
+            harness = ["-P", "-m", "experiments.programs.harness"]
+            assert program == ["/image/bin/python", *harness, "/launch"]
+            argv[begin : end + 6] = [str(PREFIX / "bin/python"), *harness, str(FOLDER)]
+        assert tuple(argv) == bare.command(launch, FOLDER).argv, mpi
 
 
-@pytest.mark.parametrize("mpi", MPIS)
-def test_ranks_in_a_container_on_hosts_are_not_root_where_root_starts_them(mpi: str) -> None:
+def test_ranks_in_a_container_on_hosts_are_not_root_where_root_starts_them() -> None:
     """Nor are the daemons of the launcher on the hosts, from which ranks have their user."""
     image = CharliecloudRanks(Path("/unpacked"), Path("/image"), user=(1000, 100))
-    made = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), image).command(LAUNCH, FOLDER)
-    assert {"--uid=1000", "--gid=100", "--bind=/mnt/launch:/launch", "/mnt/tree"} < set(made.argv)
-    assert not [word for word in made.argv if "/unpacked" in word or str(FOLDER) in word]
-    first = shlex.split(made.environment[enter.FIRST])
     named = ["1000", "100", "tree", "/unpacked", "launch", str(FOLDER), "prefix", str(PREFIX)]
-    assert first[-11:] == [*named, "exec", "env", "HOME=/mnt/launch"]
-    assert made.environment[enter.PATHS] == f"{PREFIX}=/mnt/prefix"
-    of_user = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), replace(image, user=None))
-    assert enter.FIRST not in of_user.command(LAUNCH, FOLDER).environment
-
-
-@pytest.mark.parametrize("name", UNPACKED)
-def test_a_runtime_without_an_engine_is_given_the_unpacked_image(name: str) -> None:
-    of_user = unpacked_lines(name, root=False)
-    of_root = delta(of_user, unpacked_lines(name, root=True))
-    text = f"{of_user}\nWhere the driver is root:\n{of_root}"
-    assert text == (GOLDEN / f"{name}.txt").read_text()
+    bound = {"--uid=1000", "--gid=100", "--bind=/mnt/launch:/launch", "/mnt/tree"}
+    for mpi in MPIS:
+        made = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), image).command(LAUNCH, FOLDER)
+        assert bound < set(made.argv), mpi
+        assert not [word for word in made.argv if "/unpacked" in word or str(FOLDER) in word], mpi
+        first = shlex.split(made.environment[enter.FIRST])
+        assert first[-11:] == [*named, "exec", "env", "HOME=/mnt/launch"], mpi
+        assert made.environment[enter.PATHS] == f"{PREFIX}=/mnt/prefix", mpi
+        of_user = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), replace(image, user=None))
+        assert enter.FIRST not in of_user.command(LAUNCH, FOLDER).environment, mpi
 
 
 def test_every_runtime_has_a_file_of_its_name_and_a_command_for_each_place() -> None:
@@ -188,27 +171,14 @@ def test_every_runtime_has_a_file_of_its_name_and_a_command_for_each_place() -> 
     assert contained == list(CONTAINERS) and set(ON_HOSTS) < set(contained)
 
 
-def test_a_guests_bare_metal_runs_what_the_host_would() -> None:
-    lines = [in_a_guest(Host(mpi, PREFIX, 8, {"HOME": "/tmp"})) for mpi in MPIS]
-    assert paragraphs(lines) == (GOLDEN / "vm.txt").read_text()
-
-
-@pytest.mark.parametrize("profile", PROFILES_OF_ALL)
-def test_a_guests_engine_is_given_what_the_hosts_would_be(profile: str) -> None:
-    before, _, container = in_a_guest(docker(), profile).partition(" -- ")
-    assert paragraphs([before]) == (GOLDEN / "vm-docker.txt").read_text()
-    there = docker().command(replace(LAUNCH, profile=profile), Path("/launch/0000"))
-    assert container == there.shell()
-    assert "docker rm --force hbmcomm-c1-0000-golden" in before
-
-
-def test_no_golden_file_is_left_without_its_test() -> None:
-    hosts = ("host-2-ranks", "host-4-ranks", "hosts")
-    whole = ("docker-default", *hosts, "vm", "vm-docker", *UNPACKED)
-    tested = {f"{name}.txt" for name in whole}
-    tested |= {f"{engine}-{profile}.diff" for engine, profile in ENGINES} | {"hosts-spread.diff"}
-    tested.remove("docker-default.diff")
-    assert {path.name for path in GOLDEN.iterdir()} == tested
+def test_a_guests_engine_is_given_what_the_hosts_would_be() -> None:
+    """Before it are the same words, whatever the profile."""
+    for profile in PROFILES_OF_ALL:
+        before, _, container = in_a_guest(docker(), profile).partition(" -- ")
+        assert paragraphs([before]) == (GOLDEN / "vm-docker.txt").read_text(), profile
+        there = docker().command(replace(LAUNCH, profile=profile), Path("/launch/0000"))
+        assert container == there.shell(), profile
+        assert "docker rm --force hbmcomm-c1-0000-golden" in before, profile
 
 
 def test_what_ranks_write_in_a_user_namespace_belongs_to_an_id_that_is_lent() -> None:
@@ -218,26 +188,25 @@ def test_what_ranks_write_in_a_user_namespace_belongs_to_an_id_that_is_lent() ->
     assert set(owners.values()) == {(1000, 1000)}
 
 
-@pytest.mark.parametrize("profile", PROFILES_OF_ALL)
-def test_the_sdk_takes_every_option_that_the_shell_line_shows(profile: str) -> None:
-    options = container(profile).options
-    shared = {key: option for key, option in options.items() if key in RUN_HOST_CONFIG_KWARGS}
-    assert options.keys() - shared.keys() - {*RUN_CREATE_KWARGS} == {"volumes"}
-    HostConfig(version="1.41", **shared)
+def test_the_sdk_takes_every_option_that_the_shell_line_shows() -> None:
+    for profile in PROFILES_OF_ALL:
+        options = container(profile).options
+        shared = {key: option for key, option in options.items() if key in RUN_HOST_CONFIG_KWARGS}
+        assert options.keys() - shared.keys() - {*RUN_CREATE_KWARGS} == {"volumes"}, profile
+        HostConfig(version="1.41", **shared)
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_no_container_is_root_or_on_a_network_or_sees_more_than_its_launch(profile: str) -> None:
-    options = container(profile).options
-    assert not options["user"].startswith("0")
-    assert options["network_mode"] == "none"
-    assert list(options["volumes"]) == [str(FOLDER)]
-    assert "no-new-privileges" in options["security_opt"]
+def test_no_container_is_root_or_on_a_network_or_sees_more_than_its_launch() -> None:
+    for profile in PROFILES:
+        options = container(profile).options
+        assert not options["user"].startswith("0"), profile
+        assert options["network_mode"] == "none", profile
+        assert list(options["volumes"]) == [str(FOLDER)], profile
+        assert "no-new-privileges" in options["security_opt"], profile
 
 
-@pytest.mark.parametrize(
-    ("engine", "version", "profile", "refused"),
-    [
+def test_mpich_is_kept_from_reading_other_processes_only_where_the_filter_refuses_it() -> None:
+    for engine, version, profile, refused in (
         ("docker", "20.10.24+dfsg1", "default", True),
         ("docker", "", "default", True),
         ("docker", "23.0.0", "default", False),
@@ -246,15 +215,11 @@ def test_no_container_is_root_or_on_a_network_or_sees_more_than_its_launch(profi
         ("docker", "20.10.24+dfsg1", "privileged", False),
         ("podman", "4.3.1", "default", False),
         ("podman", "4.3.1", "tuned", False),
-    ],
-)
-def test_mpich_is_kept_from_reading_other_processes_only_where_the_filter_refuses_it(
-    engine: str, version: str, profile: str, refused: bool
-) -> None:
-    assert profiles.reading_refused(profile, engine, version) == refused
-    environment = replace(docker("mpich", engine), version=version)
-    options = environment.command(replace(LAUNCH, profile=profile), FOLDER).options
-    assert ("MPIR_CVAR_CH4_CMA_ENABLE" in options["environment"]) == refused
+    ):
+        assert profiles.reading_refused(profile, engine, version) == refused, version
+        environment = replace(docker("mpich", engine), version=version)
+        options = environment.command(replace(LAUNCH, profile=profile), FOLDER).options
+        assert ("MPIR_CVAR_CH4_CMA_ENABLE" in options["environment"]) == refused, version
 
 
 def test_a_machine_without_memory_devices_and_limit_of_locked_memory_passes_none() -> None:

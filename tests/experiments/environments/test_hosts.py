@@ -25,17 +25,14 @@ from tests.starting import MakeHosts
 MIB = 2**20
 
 
-@pytest.mark.parametrize(
-    ("binding", "ranks", "hosts"),
-    [
+def test_ranks_are_dealt_out_in_blocks_or_in_turn() -> None:
+    for binding, ranks, hosts in (
         ("packed", 4, "n1 n1 n2 n2"),
         ("packed", 5, "n1 n1 n1 n2 n2"),
         ("spread", 4, "n1 n2 n1 n2"),
         ("spread", 5, "n1 n2 n1 n2 n1"),
-    ],
-)
-def test_ranks_are_dealt_out_in_blocks_or_in_turn(binding: str, ranks: int, hosts: str) -> None:
-    assert dealt(("n1", "n2"), ranks, binding) == hosts.split()
+    ):
+        assert dealt(("n1", "n2"), ranks, binding) == hosts.split()
 
 
 @pytest.mark.ranks

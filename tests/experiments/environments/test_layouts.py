@@ -6,9 +6,8 @@ how the other MPIs and isolated containers differ from it, and Podman from Docke
 
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
-
-import pytest
 
 from experiments.environments.docker import SEVERAL, Docker
 from experiments.environments.enter import LAUNCHER
@@ -58,37 +57,29 @@ def lines(
     return readable(job(layout, flavour, engine=engine, rootless=rootless).shell())
 
 
-def test_the_lines_that_make_a_job() -> None:
-    assert lines("per-rank") == (GOLDEN / "docker-per-rank.txt").read_text()
-
-
-@pytest.mark.parametrize("flavour", ["mpich", "impi"])
-def test_other_mpis_differ_in_these_lines(flavour: str) -> None:
-    diff = delta(lines("per-rank"), lines("per-rank", flavour))
-    assert diff == (GOLDEN / f"{flavour}.diff").read_text()
-
-
-def test_isolated_containers_differ_in_these_lines() -> None:
-    diffs = (delta(lines("per-rank", flavour), lines("isolated", flavour)) for flavour in MPIS)
-    assert "\n".join(diffs) == (GOLDEN / "docker-isolated.diff").read_text()
-
-
-@pytest.mark.parametrize("layout", SEVERAL)
-@pytest.mark.parametrize("flavour", MPIS)
-def test_podman_differs_from_docker_in_these_lines(layout: str, flavour: str) -> None:
-    podman = lines(layout, flavour, "podman")
-    assert "docker" not in podman
-    diff_lines = delta(lines(layout, flavour), podman.replace("podman", "docker")).splitlines()
-    changed = [line for line in diff_lines if not line.startswith("@@")]
-    assert changed == (GOLDEN / "podman.diff").read_text().splitlines()
-
-
-def test_podman_of_a_user_starts_ranks_from_the_network_of_that_user() -> None:
-    diffs = (
+def test_commands_are_those_of_the_golden_files() -> None:
+    first = lines("per-rank")
+    texts = {"docker-per-rank.txt": first}
+    texts |= {f"{mpi}.diff": delta(first, lines("per-rank", mpi)) for mpi in ("mpich", "impi")}
+    texts["docker-isolated.diff"] = "\n".join(
+        delta(lines("per-rank", mpi), lines("isolated", mpi)) for mpi in MPIS
+    )
+    texts["podman-rootless.diff"] = "\n".join(
         delta(lines(layout, engine="podman"), lines(layout, engine="podman", rootless=True))
         for layout in SEVERAL
     )
-    assert "\n".join(diffs) == (GOLDEN / "podman-rootless.diff").read_text()
+    assert {path.name for path in GOLDEN.iterdir()} == texts.keys() | {"podman.diff"}
+    for name, text in texts.items():
+        assert text == (GOLDEN / name).read_text(), name
+
+
+def test_podman_differs_from_docker_in_the_same_lines_of_every_job() -> None:
+    for layout, mpi in product(SEVERAL, MPIS):
+        podman = lines(layout, mpi, "podman")
+        assert "docker" not in podman
+        diff_lines = delta(lines(layout, mpi), podman.replace("podman", "docker")).splitlines()
+        changed = [line for line in diff_lines if not line.startswith("@@")]
+        assert changed == (GOLDEN / "podman.diff").read_text().splitlines(), (layout, mpi)
 
 
 def test_containers_that_share_namespaces_share_that_of_users_too() -> None:
@@ -101,19 +92,14 @@ def test_containers_that_share_namespaces_share_that_of_users_too() -> None:
     assert alone == {"keep-id"}
 
 
-def test_no_golden_file_is_left_without_its_test() -> None:
-    tested = {"docker-per-rank.txt", "docker-isolated.diff", "podman.diff"}
-    tested.add("podman-rootless.diff")
-    assert {path.name for path in GOLDEN.iterdir()} == tested | {"mpich.diff", "impi.diff"}
-
-
-@pytest.mark.parametrize("layout", SEVERAL)
-def test_every_rank_has_a_container_and_the_launch_folder_lies_in_each(layout: str) -> None:
-    containers = job(layout, ranks=4).containers
-    names = [container.options["name"] for container in containers]
-    assert names == [f"hbmcomm-c1-0000-golden-{number}" for number in range(4)]
-    assert {container.options["network"] for container in containers} == {"hbmcomm-c1-0000-golden"}
-    assert all(str(FOLDER) in container.options["volumes"] for container in containers)
+def test_every_rank_has_a_container_and_the_launch_folder_is_in_each() -> None:
+    for layout in SEVERAL:
+        containers = job(layout, ranks=4).containers
+        names = [container.options["name"] for container in containers]
+        assert names == [f"hbmcomm-c1-0000-golden-{number}" for number in range(4)]
+        networks = {container.options["network"] for container in containers}
+        assert networks == {"hbmcomm-c1-0000-golden"}
+        assert all(str(FOLDER) in container.options["volumes"] for container in containers)
 
 
 def test_isolated_containers_share_nothing_but_their_network() -> None:
@@ -134,21 +120,20 @@ def test_per_rank_containers_share_the_first_ones_memory_and_process_numbers() -
         assert "shm_size" not in container.options
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_more_ranks_than_cores_yield_in_containers_too(ranks: int) -> None:
-    line = " ".join(job("isolated", "openmpi", ranks).process.words())
-    assert f"--mca mpi_yield_when_idle {int(ranks == 4)}" in line
-    for container in job("isolated", "impi", ranks).containers:
-        assert ("I_MPI_WAIT_MODE" in container.options["environment"]) == (ranks == 4)
+def test_more_ranks_than_cores_yield_in_containers_too() -> None:
+    for ranks in (2, 4):
+        line = " ".join(job("isolated", "openmpi", ranks).process.words())
+        assert f"--mca mpi_yield_when_idle {int(ranks == 4)}" in line
+        for container in job("isolated", "impi", ranks).containers:
+            assert ("I_MPI_WAIT_MODE" in container.options["environment"]) == (ranks == 4)
 
 
-@pytest.mark.parametrize("flavour", MPIS)
-def test_what_is_found_goes_where_braces_were(flavour: str) -> None:
-    process = job("isolated", flavour).process_at(PLACES)
-    text = " ".join(process.words())
-    assert "{" not in text
-    assert "10.0.0.2=hbmcomm-c1-" in text
-    assert ("-iface br-1" in text) == (flavour == "impi")
+def test_what_is_found_goes_where_braces_were() -> None:
+    for mpi in MPIS:
+        text = " ".join(job("isolated", mpi).process_at(PLACES).words())
+        assert "{" not in text, mpi
+        assert "10.0.0.2=hbmcomm-c1-" in text, mpi
+        assert ("-iface br-1" in text) == (mpi == "impi")
 
 
 def test_a_shell_line_finds_in_variables_what_is_not_known_before() -> None:

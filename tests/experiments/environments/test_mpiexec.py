@@ -49,18 +49,14 @@ def test_mpich_refuses_hosts_in_an_order_that_it_does_not_have() -> None:
 def test_two_ranks_start_inside_a_batch_systems_single_task(
     mpirun: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flavour: str
 ) -> None:
-    for name, value in {
-        "SLURM_JOB_ID": "7",
-        "SLURM_JOBID": "7",
-        "SLURM_NTASKS": "1",
-        "SLURM_NNODES": "1",
-        "SLURM_NODELIST": "localhost",
-        "SLURM_JOB_NODELIST": "localhost",
-        "SLURM_TASKS_PER_NODE": "1",
-        "SLURM_PROCID": "0",
-        "PMI_SIZE": "1",
-    }.items():
-        monkeypatch.setenv(name, value)
+    for name in ("JOB_ID", "JOBID"):
+        monkeypatch.setenv(f"SLURM_{name}", "7")
+    for name in ("NTASKS", "NNODES", "TASKS_PER_NODE"):
+        monkeypatch.setenv(f"SLURM_{name}", "1")
+    for name in ("NODELIST", "JOB_NODELIST"):
+        monkeypatch.setenv(f"SLURM_{name}", "localhost")
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    monkeypatch.setenv("PMI_SIZE", "1")
     program = tmp_path / "program.py"
     program.write_text(
         "import sys; from mpi4py import MPI; sys.stdout.write(f'of {MPI.COMM_WORLD.size}\\n')"

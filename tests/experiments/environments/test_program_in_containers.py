@@ -224,16 +224,24 @@ def cost_with(tmp_path: Path, image: str, **flags: str) -> tuple[ArmCost, Progra
     return cost.costs[1], cost, "\n".join(text(runs))
 
 
-def test_a_quota_of_half_the_cpus_is_found_and_its_runs_are_not_stopped(
+def test_a_quota_of_half_the_cpus_and_a_small_dev_shm_are_found(
     user_image: Callable[[str], str], tmp_path: Path
 ) -> None:
-    tag, flags = user_image("openmpi"), {"environments": "userland,docker", "profiles": "tuned"}
-    line = "python program.py 50 1000"
-    runs, lost, said = measured(line, tag, tmp_path / "out", options="--cpus 1", **flags)
+    """Runs with a quota are not stopped."""
+    runs, lost, said = measured(
+        "python program.py 50 1000",
+        user_image("openmpi"),
+        tmp_path / "out",
+        environments="userland,docker",
+        profiles="tuned",
+        options="--cpus 1 --shm-size 32m",
+    )
     assert not lost
     assert "a quota of CPU time, which recovers while a run is stopped" in said
     assert not runs.blocks[0].in_turns
-    quota, *_ = cost_of(runs).costs[1].causes
+    memory, quota, *_ = cost_of(runs).costs[1].causes
+    assert memory.text == "its /dev/shm has 32 MiB, and MPIs want about 192 MiB for 2 ranks"
+    assert "--shm-size 192m" in memory.remedy
     assert quota.text == "its cgroup may use the time of 1 CPUs, and it has 2"
     assert "--cpus 2" in quota.remedy
 
@@ -321,21 +329,6 @@ def test_a_program_in_c_is_told_that_single_copy_is_refused(
     _, container = cost_of(runs).costs
     (cause,) = [cause for cause in container.causes if "process_vm_readv" in cause.text]
     assert "--profiles tuned" in cause.remedy
-
-
-def test_a_small_dev_shm_is_found(user_image: Callable[[str], str], tmp_path: Path) -> None:
-    runs, lost, _ = measured(
-        "python program.py 50 1000",
-        user_image("openmpi"),
-        tmp_path / "out",
-        environments="userland,docker",
-        profiles="tuned",
-        options="--shm-size 32m",
-    )
-    assert not lost
-    cause, *_ = cost_of(runs).costs[1].causes
-    assert cause.text == "its /dev/shm has 32 MiB, and MPIs want about 192 MiB for 2 ranks"
-    assert "--shm-size 192m" in cause.remedy
 
 
 def unpacked(folder: Path, *packages: str) -> Path:

@@ -49,13 +49,12 @@ def test_userland_has_a_tmp_of_its_own(tree: Path, tmp_path: Path) -> None:
     assert (shown.stdout, shown.stderr) == ("/tmp\n/tmp\n/tmp:\n\n/tmp:\n", "")
 
 
-@pytest.mark.parametrize("name", CONTAINERS)
-def test_ranks_on_several_hosts_have_the_launchs_folder_where_tmp_is_the_machines(
-    name: str,
-) -> None:
+def test_ranks_on_several_hosts_have_the_launchs_folder_where_tmp_is_the_machines() -> None:
     """Their /tmp has files of their launcher."""
-    contained = runtime.of(EnvironmentId(name)).contained
-    assert contained
-    words = contained(Path("/image"), Path("/opt")).words("name", 2, Path("/f"), {})
-    text = " ".join((*words[0], *words[1], *words[2].values()))
-    assert "/tmp" not in text and re.search(rf"(workdir|pwd|cd|chdir)={FOLDER}( |$)", text)
+    for name in CONTAINERS:
+        contained = runtime.of(EnvironmentId(name)).contained
+        assert contained, name
+        words = contained(Path("/image"), Path("/opt")).words("name", 2, Path("/f"), {})
+        text = " ".join((*words[0], *words[1], *words[2].values()))
+        assert "/tmp" not in text, name
+        assert re.search(rf"(workdir|pwd|cd|chdir)={FOLDER}( |$)", text), name

@@ -36,19 +36,14 @@ def lines(launcher: str, container: str = "") -> str:
     return paragraphs(command(mpi, launcher, container).shell() for mpi in MPIS)
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_a_launcher_starts_as_many_ranks_on_each_node(launcher: str) -> None:
-    assert lines(launcher) == (GOLDEN / f"{launcher}.txt").read_text()
-
-
-@pytest.mark.parametrize("container", CONTAINERS)
-def test_a_container_is_between_the_launcher_and_the_harness(container: str) -> None:
-    diff = delta(lines("srun"), lines("srun", container))
-    assert diff == (GOLDEN / f"{container}.diff").read_text()
-
-
-def test_no_golden_file_is_left_without_its_test() -> None:
-    assert {path.stem for path in GOLDEN.iterdir()} == {*LAUNCHERS, *CONTAINERS}
+def test_commands_are_those_of_the_golden_files() -> None:
+    """As many ranks on each node; a container is between the launcher and the harness."""
+    texts = {f"{launcher}.txt": lines(launcher) for launcher in LAUNCHERS}
+    for container in CONTAINERS:
+        texts[f"{container}.diff"] = delta(texts["srun.txt"], lines("srun", container))
+    assert {path.name for path in GOLDEN.iterdir()} == texts.keys()
+    for name, text in texts.items():
+        assert text == (GOLDEN / name).read_text(), name
 
 
 def test_an_mpiexec_starts_containers_as_well() -> None:
@@ -57,10 +52,10 @@ def test_an_mpiexec_starts_containers_as_well() -> None:
     assert words.index("ch-run") < words.index("/opt/hbmcomm/bin/python")
 
 
-@pytest.mark.parametrize("mpi", MPIS)
-def test_ranks_yield_where_a_node_has_fewer_cores(mpi: str) -> None:
-    free, crowded = command(mpi, cores=2).environment, command(mpi, cores=1).environment
-    assert len(crowded.keys() - free.keys()) == 1
+def test_ranks_yield_where_a_node_has_fewer_cores() -> None:
+    for mpi in MPIS:
+        free, crowded = command(mpi, cores=2).environment, command(mpi, cores=1).environment
+        assert len(crowded.keys() - free.keys()) == 1, mpi
 
 
 def test_ranks_in_an_allocation_know_of_it_and_other_ranks_do_not(
