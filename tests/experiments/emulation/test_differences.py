@@ -1,7 +1,6 @@
 """A guest that is as described differs in nothing; each way of being another is named."""
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -63,9 +62,9 @@ def shown(name: str, online: bool = False) -> Shown:
     return copied
 
 
-@pytest.mark.parametrize("name", machine_names())
-def test_what_is_as_described_differs_in_nothing(name: str) -> None:
-    assert differences(description.load(name), shown(name)) == ()
+def test_what_is_as_described_differs_in_nothing() -> None:
+    for name in machine_names():
+        assert differences(description.load(name), shown(name)) == (), name
 
 
 def test_a_device_that_is_online_is_a_node() -> None:
@@ -77,12 +76,11 @@ def test_a_device_that_is_online_is_a_node() -> None:
         differences(description.load("plain"), shown("plain"), online=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "other"), [("plain", "knl-quadrant-flat"), ("knl-quadrant-flat", "plain")]
-)
-def test_a_machine_is_not_taken_for_another(name: str, other: str) -> None:
-    differing = differences(description.load(name), shown(other))
-    assert {"node 1", "HBM"} <= {fact.what for fact in differing}
+def test_a_machine_is_not_taken_for_another() -> None:
+    names = ("plain", "knl-quadrant-flat")
+    for name, other in (names, names[::-1]):
+        differing = differences(description.load(name), shown(other))
+        assert {"node 1", "HBM"} <= {fact.what for fact in differing}, name
 
 
 SIZE = bytes_of(description.load("knl-quadrant-flat"))
@@ -91,9 +89,9 @@ REFUSED = {"error": "OutOfMemory", "text": "none left"}
 DEVICE = {"name": "dax0.0", "target_node": 1, "size_bytes": MIB, "online": False}
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "what"),
-    [
+def test_what_is_not_as_described_is_named() -> None:
+    machine = description.load("knl-quadrant-flat")
+    changes: list[tuple[str, Any, str]] = [
         ("ranks 1 memory hbw private pages", ELSEWHERE, "hbw, private, rank 1"),
         ("ranks 1 memory hbw private pages", {"1": SIZE - 4096}, "hbw, private, rank 1"),
         ("ranks 1 memory hbw private pages", {}, "hbw, private, rank 1"),
@@ -114,58 +112,47 @@ DEVICE = {"name": "dax0.0", "target_node": 1, "size_bytes": MIB, "online": False
         ("ranks 0 memkind", [0], "memkind's own hbw"),
         ("ranks 0 memkind", "ended with -11", "memkind's own hbw"),
         ("ranks 0 memkind", None, "memkind's own hbw"),
-    ],
-)
-def test_what_is_not_as_described_is_named(place: str, value: Any, what: str) -> None:
-    report = shown("knl-quadrant-flat")
-    *path, last = (int(key) if key.isdecimal() else key for key in place.split())
-    where: Any = report
-    for key in path:
-        where = where[key] if key in where or isinstance(where, list) else where[str(key)]
-    where[last if last in where or isinstance(where, list) else str(last)] = value
-    differing = differences(description.load("knl-quadrant-flat"), report)
-    assert [fact.what for fact in differing] == [what]
+    ]
+    for place, value, what in changes:
+        report = shown(machine.name)
+        *path, last = (int(key) if key.isdecimal() else key for key in place.split())
+        where: Any = report
+        for key in path:
+            where = where[key] if key in where or isinstance(where, list) else where[str(key)]
+        where[last if last in where or isinstance(where, list) else str(last)] = value
+        assert [fact.what for fact in differences(machine, report)] == [what], place
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda report: report["topology"]["nodes"].pop(),
-        lambda report: report["topology"]["nodes"].append(
-            report["topology"]["nodes"][0] | {"id": 2}
-        ),
-        lambda report: report["ranks"].pop(),
-    ],
-)
-def test_what_is_missing_or_too_much_is_named(spoil: Callable[[Shown], object]) -> None:
-    report = shown("knl-quadrant-flat")
-    spoil(report)
-    (fact,) = differences(description.load("knl-quadrant-flat"), report)
-    assert fact.what in ("node 1", "node 2", "ranks")
+def test_what_is_missing_or_too_much_is_named() -> None:
+    machine = description.load("knl-quadrant-flat")
+    one_less, one_more, no_rank = (shown(machine.name) for _ in range(3))
+    one_less["topology"]["nodes"].pop()
+    nodes = one_more["topology"]["nodes"]
+    nodes.append(nodes[0] | {"id": 2})
+    no_rank["ranks"].pop()
+    for report, what in ((one_less, "node 1"), (one_more, "node 2"), (no_rank, "ranks")):
+        assert [fact.what for fact in differences(machine, report)] == [what]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_without_hbm_there_is_a_refusal_that_says_what_was_looked_at() -> None:
+    for answer in (
         {"pages": {"0": SIZE}, "way": "move_pages"},
         {"error": "KindUnavailable", "text": "hbw: not here"},
         {"error": "OutOfMemory", "text": "no HBM: "},
-    ],
-)
-def test_without_hbm_there_is_a_refusal_that_says_what_was_looked_at(answer: Shown) -> None:
-    report = shown("plain")
-    report["ranks"][0]["memory"]["hbw"]["arena"] = answer
-    (fact,) = differences(description.load("plain"), report)
-    assert fact.what == "hbw, arena, rank 0"
+    ):
+        report = shown("plain")
+        report["ranks"][0]["memory"]["hbw"]["arena"] = answer
+        (fact,) = differences(description.load("plain"), report)
+        assert fact.what == "hbw, arena, rank 0", answer
 
 
-@pytest.mark.parametrize(("moved", "is_even"), [(0, True), (4096, True), (8192, False)])
-def test_interleaved_pages_are_shared_out_evenly(moved: int, is_even: bool) -> None:
+def test_interleaved_pages_are_shared_out_evenly() -> None:
     machine = description.load("knl-snc4-flat")
-    report = shown(machine.name)
-    pages = report["ranks"][0]["memory"]["hbw_interleave"]["private"]["pages"]
-    pages["4"], pages["5"] = pages["4"] + moved, pages["5"] - moved
-    assert (differences(machine, report) == ()) is is_even
+    for moved, is_even in ((0, True), (4096, True), (8192, False)):
+        report = shown(machine.name)
+        pages = report["ranks"][0]["memory"]["hbw_interleave"]["private"]["pages"]
+        pages["4"], pages["5"] = pages["4"] + moved, pages["5"] - moved
+        assert (differences(machine, report) == ()) is is_even, moved
 
 
 def test_the_table_has_what_was_expected_and_seen() -> None:

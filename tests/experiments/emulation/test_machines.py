@@ -1,6 +1,6 @@
 """The machines of the project: their files agree with the rules that find HBM, and with Linux."""
 
-import pytest
+from itertools import product
 
 from experiments.emulation import description
 from experiments.emulation.machine import MIB, Description
@@ -16,52 +16,53 @@ def test_the_machines_are_those_that_are_promised() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", machine_names())
-def test_every_machine_is_valid_and_agrees_with_itself(name: str) -> None:
-    machine = description.load(name)
-    assert machine.name == name
-    assert machine.memory_bytes >= 2048 * MIB  # what Docker in the guest wants
-    expected = machine.found_online or machine.found
-    assert all(machine.nodes[node.initiator].cpus for node in machine.nodes)
-    owned = []
-    for near in machine.cpu_nodes:
-        local = machine.local_hbm(near.id)
-        own = [node for node in local if node.initiator == near.id]
-        assert not own or own == list(local)  # without its own it has another node's
-        owned += [node.id for node in own]
-    assert sorted(owned) == list(expected.hbm)
+MACHINES = [description.load(name) for name in machine_names()]
 
 
-@pytest.mark.parametrize("name", machine_names())
-def test_what_must_be_found_is_what_the_rules_find(name: str) -> None:
-    machine = description.load(name)
-    for online, expected in ((False, machine.found), (True, machine.found_online)):
-        if expected is not None:
-            finding = find(clues_as_shown(machine, online))
-            assert finding.nodes == expected.hbm
-            assert expected.evidence in finding.rule
-            for node in expected.hbm:
-                assert any(
-                    text.startswith(f"node {node}: ") and expected.evidence in text
-                    for text in finding.evidence
-                )
+def test_every_machine_is_valid_and_agrees_with_itself() -> None:
+    for machine, name in zip(MACHINES, machine_names(), strict=True):
+        assert machine.name == name
+        assert machine.memory_bytes >= 2048 * MIB  # what Docker in the guest wants
+        expected = machine.found_online or machine.found
+        assert all(machine.nodes[node.initiator].cpus for node in machine.nodes), name
+        owned = []
+        for near in machine.cpu_nodes:
+            local = machine.local_hbm(near.id)
+            own = [node for node in local if node.initiator == near.id]
+            assert not own or own == list(local), name  # without its own it has another node's
+            owned += [node.id for node in own]
+        assert sorted(owned) == list(expected.hbm), name
 
 
-@pytest.mark.parametrize("name", machine_names())
-def test_what_memkind_finds_follows_from_its_rules(name: str) -> None:
+def test_what_must_be_found_is_what_the_rules_find() -> None:
+    for machine, online in product(MACHINES, (False, True)):
+        expected = machine.found_online if online else machine.found
+        if expected is None:
+            continue
+        finding = find(clues_as_shown(machine, online))
+        assert finding.nodes == expected.hbm, machine.name
+        assert expected.evidence in finding.rule, machine.name
+        for node in expected.hbm:
+            assert any(
+                text.startswith(f"node {node}: ") and expected.evidence in text
+                for text in finding.evidence
+            ), machine.name
+
+
+def test_what_memkind_finds_follows_from_its_rules() -> None:
     """CPUID of a Knights Landing, else per node with CPUs the nearest node above the threshold.
 
     Where one of the nodes with CPUs has none, memkind finds none at all.
     """
-    machine = description.load(name)
-    expected = machine.found_online or machine.found
-    candidates = memkinds_candidates(machine)
-    nearest = [
-        min(nodes, key=lambda node, row=machine.distances.rows[cpus]: row[node])
-        for cpus, nodes in candidates.items()
-        if all(candidates.values())
-    ]
-    assert tuple(sorted(nearest)) == expected.memkind
+    for machine in MACHINES:
+        expected = machine.found_online or machine.found
+        candidates = memkinds_candidates(machine)
+        nearest = [
+            min(nodes, key=lambda node, row=machine.distances.rows[cpus]: row[node])
+            for cpus, nodes in candidates.items()
+            if all(candidates.values())
+        ]
+        assert tuple(sorted(nearest)) == expected.memkind, machine.name
 
 
 def memkinds_candidates(machine: Description) -> dict[int, set[int]]:
