@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from experiments.analysis.mpi_transport_log import NOT_TOLD, added, chosen
 
 LOGS = Path(__file__).parents[1] / "logs"
@@ -21,36 +19,31 @@ def ways(shown: dict[str, str], log: str, cma: str = "works") -> tuple[str, str,
     return choice["shared memory"], choice["single copy"], choice["network"]
 
 
-@pytest.mark.parametrize(
-    ("shown", "log", "expected"),
-    [
-        (OPENMPI, "openmpi-host", ("sm", "CMA", "none")),
-        (OPENMPI | TWICE, "openmpi-default", ("sm", "none", "none")),
-        (OPENMPI | TWICE, "openmpi-tcp", ("none", "none", "tcp")),
-        (OPENMPI | APART, "openmpi-isolated", ("none", "none", "tcp")),
-        (MPICH, "mpich-host", ("posix", "CMA", "none")),
-        (MPICH | TWICE, "mpich-default", ("posix", "none", "none")),
-        (MPICH | APART, "mpich-isolated", ("none", "none", "UCX tcp over eth0")),
-        (MPICH | APART, "mpich-per-rank", ("UCX sysv", "none", "UCX tcp over eth0")),
-        (MPICH | {"nodes": "2"}, "mpich-nolocal", ("UCX sysv", "CMA", "none")),
-        (MPICH | APART, "mpich-ofi", ("none", "none", "libfabric tcp")),
-        (INTEL, "impi-host", ("shm", "none", "none")),
-        (INTEL | APART, "impi-isolated", ("none", "none", "libfabric tcp over eth0")),
-        (INTEL, "impi-ofi", ("none", "none", "libfabric tcp over lo")),
-        # ranks of two full nodes have both ways
-        (MPICH | FULL, "mpich-isolated", ("posix", "CMA", "UCX tcp over eth0")),
-        (INTEL | FULL, "impi-isolated", ("shm", "none", "libfabric tcp over eth0")),
-    ],
+REAL = (
+    (OPENMPI, "openmpi-host", ("sm", "CMA", "none")),
+    (OPENMPI | TWICE, "openmpi-default", ("sm", "none", "none")),
+    (OPENMPI | TWICE, "openmpi-tcp", ("none", "none", "tcp")),
+    (OPENMPI | APART, "openmpi-isolated", ("none", "none", "tcp")),
+    (MPICH, "mpich-host", ("posix", "CMA", "none")),
+    (MPICH | TWICE, "mpich-default", ("posix", "none", "none")),
+    (MPICH | APART, "mpich-isolated", ("none", "none", "UCX tcp over eth0")),
+    (MPICH | APART, "mpich-per-rank", ("UCX sysv", "none", "UCX tcp over eth0")),
+    (MPICH | {"nodes": "2"}, "mpich-nolocal", ("UCX sysv", "CMA", "none")),
+    (MPICH | APART, "mpich-ofi", ("none", "none", "libfabric tcp")),
+    (INTEL, "impi-host", ("shm", "none", "none")),
+    (INTEL | APART, "impi-isolated", ("none", "none", "libfabric tcp over eth0")),
+    (INTEL, "impi-ofi", ("none", "none", "libfabric tcp over lo")),
+    # ranks of two full nodes have both ways
+    (MPICH | FULL, "mpich-isolated", ("posix", "CMA", "UCX tcp over eth0")),
+    (INTEL | FULL, "impi-isolated", ("shm", "none", "libfabric tcp over eth0")),
 )
-def test_a_real_log_tells_the_ways(
-    shown: dict[str, str], log: str, expected: tuple[str, str, str]
-) -> None:
-    assert ways(shown, log) == expected
+"""What was shown, the log, and the ways: memory, single copies, network."""
 
 
-@pytest.mark.parametrize("path", sorted(LOGS.glob("*.txt")), ids=lambda path: path.stem)
-def test_no_log_is_without_its_test(path: Path) -> None:
-    assert f'"{path.stem}"' in Path(__file__).read_text()
+def test_a_real_log_tells_the_ways() -> None:
+    for shown, log, expected in REAL:
+        assert ways(shown, log) == expected, log
+    assert {log for _, log, _ in REAL} == {path.stem for path in LOGS.glob("*.txt")}
 
 
 def test_the_mpis_own_words_say_why() -> None:
@@ -80,25 +73,22 @@ def test_ucx_under_open_mpi_names_its_lanes() -> None:
     assert choice["network"] == "UCX rc_mlx5"
 
 
-@pytest.mark.parametrize(
-    ("copies", "cma", "expected"),
-    [
+def test_single_copy_is_what_a_message_showed() -> None:
+    for copies, cma, expected in (
         ("one", "works", "CMA"),
         ("one", "refused (EPERM)", "by other means than CMA"),
         ("64 KiB: two; 1 MiB: one; 16 MiB: one", "works", "CMA from 1 MiB"),
         ("two", "works", "none"),
         ("not tried: one rank", "works", NOT_TOLD),
         ("", "works", NOT_TOLD),
-    ],
-)
-def test_single_copy_is_what_a_message_showed(copies: str, cma: str, expected: str) -> None:
-    assert ways(OPENMPI | {"copies": copies}, "openmpi-host", cma)[1] == expected
+    ):
+        assert ways(OPENMPI | {"copies": copies}, "openmpi-host", cma)[1] == expected, copies
 
 
-@pytest.mark.parametrize("shown", [OPENMPI, MPICH | {"nodes": "2"}, INTEL])
-def test_a_log_without_its_words_tells_nothing(shown: dict[str, str]) -> None:
-    choice = chosen({"told": shown, "cma": "works"}, "a warning\n")
-    assert (choice["shared memory"], choice["network"], choice["said"]) == (NOT_TOLD,) * 3
+def test_a_log_without_its_words_tells_nothing() -> None:
+    for shown in (OPENMPI, MPICH | {"nodes": "2"}, INTEL):
+        choice = chosen({"told": shown, "cma": "works"}, "a warning\n")
+        assert (choice["shared memory"], choice["network"], choice["said"]) == (NOT_TOLD,) * 3
 
 
 def test_another_mpi_is_not_guessed_at() -> None:

@@ -34,6 +34,16 @@ def campaign() -> Campaign:
     return find(**CAMPAIGN)
 
 
+@pytest.fixture(scope="module")
+def text(campaign: Campaign) -> str:
+    return "".join(openmetrics(campaign))
+
+
+@pytest.fixture(scope="module")
+def read(text: str) -> dict[str, Metric]:
+    return families(text)
+
+
 def families(text: str) -> dict[str, Metric]:
     return {family.name: family for family in parser.text_string_to_metric_families(text)}
 
@@ -58,8 +68,9 @@ def of_column(frame: pd.DataFrame, column: str, **more: str) -> dict[frozenset[A
     }
 
 
-def test_every_median_reads_back_with_its_interval(campaign: Campaign) -> None:
-    read = families("".join(openmetrics(campaign)))
+def test_every_median_reads_back_with_its_interval(
+    campaign: Campaign, read: dict[str, Metric]
+) -> None:
     assert len(campaign.times) == 3 * 9 * 2
     for name, column in {
         "median_seconds": "median_s",
@@ -71,8 +82,9 @@ def test_every_median_reads_back_with_its_interval(campaign: Campaign) -> None:
         assert values(read[f"hbmcomm_{name}"]) == of_column(campaign.times, column)
 
 
-def test_every_ratio_reads_back_with_its_intervals_and_blocks(campaign: Campaign) -> None:
-    read = families("".join(openmetrics(campaign)))
+def test_every_ratio_reads_back_with_its_intervals_and_blocks(
+    campaign: Campaign, read: dict[str, Metric]
+) -> None:
     twins = campaign.twins.assign(arm="host-again", environment="host", profile="", layout="")
     for name, column in {
         "time_ratio": "ratio",
@@ -93,8 +105,9 @@ def test_every_ratio_reads_back_with_its_intervals_and_blocks(campaign: Campaign
         assert values(read[f"hbmcomm_{name}"]) == present
 
 
-def test_every_family_is_a_gauge_named_by_its_unit_without_timestamps(campaign: Campaign) -> None:
-    read = families("".join(openmetrics(campaign)))
+def test_every_family_is_a_gauge_named_by_its_unit_without_timestamps(
+    read: dict[str, Metric],
+) -> None:
     assert len(read) == 12
     for name, family in read.items():
         assert family.type == "gauge"
@@ -103,19 +116,16 @@ def test_every_family_is_a_gauge_named_by_its_unit_without_timestamps(campaign: 
         assert all(sample.timestamp is None for sample in family.samples)
 
 
-def test_the_page_names_every_family_and_no_other(campaign: Campaign) -> None:
+def test_the_page_names_every_family_and_no_other(read: dict[str, Metric]) -> None:
     page = (ROOT / "docs" / "results-format.md").read_text(encoding="utf-8")
     table = [line for line in page.splitlines() if line.startswith("| `hbmcomm_")]
     named = re.findall(r"`(hbmcomm_\w+)`", "\n".join(table))
-    assert sorted(named) == sorted(families("".join(openmetrics(campaign))))
+    assert sorted(named) == sorted(read)
 
 
-def test_node_exporter_reads_the_same(campaign: Campaign) -> None:
-    text = "".join(openmetrics(campaign))
-    read = {family.name: family for family in as_node_exporter(text)}
-    assert {name: values(family) for name, family in read.items()} == {
-        name: values(family) for name, family in families(text).items()
-    }
+def test_node_exporter_reads_the_same(text: str, read: dict[str, Metric]) -> None:
+    own = {family.name: values(family) for family in as_node_exporter(text)}
+    assert own == {name: values(family) for name, family in read.items()}
 
 
 def test_names_with_quotes_and_line_ends_read_back_as_they_are(campaign: Campaign) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,23 +55,18 @@ def test_a_window_is_compared_by_its_progress() -> None:
     assert docker.ratio.value == pytest.approx(2, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("here", "words", "part"),
-    [
+def test_each_difference_is_a_cause_with_its_remedy() -> None:
+    differences: list[tuple[dict[str, Any], str, str]] = [
         ({"allows": ALLOWS | {"reading": 1}}, "SYS_PTRACE", "MPI"),
         ({"allows": ALLOWS | {"shm": 2**20}}, "--shm-size 192m", "MPI"),
         ({"allows": ALLOWS | {"placing": 1}}, "SYS_NICE", "work"),
         ({"allows": ALLOWS | {"cpus": 1}}, "no --cpuset-cpus", ""),
         ({"quota": 1.0}, "--cpus 2", ""),
         ({"libraries": {"BLAS": "libblas.so.3"}}, "the same BLAS", "work"),
-    ],
-)
-def test_each_difference_is_a_cause_with_its_remedy(
-    here: dict[str, object], words: str, part: str
-) -> None:
-    (cause,) = causes(habitat("docker-default", **here), habitat("host"), 2)
-    assert words in cause.remedy
-    assert cause.part == part
+    ]
+    for here, words, part in differences:
+        (cause,) = causes(habitat("docker-default", **here), habitat("host"), 2)
+        assert words in cause.remedy and cause.part == part, words
 
 
 def test_what_is_alike_is_no_cause() -> None:

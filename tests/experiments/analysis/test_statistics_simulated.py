@@ -43,24 +43,32 @@ def test_the_rows_at_once_are_what_one_at_a_time_gives() -> None:
         assert [interval.low, interval.high] == pytest.approx(ends, rel=1e-12)
 
 
-@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
-@pytest.mark.parametrize("launches", [6, 10])
-def test_the_interval_of_an_unpaired_ratio_covers_95_times_of_100(
-    launches: int, draw: Draw
-) -> None:
+@pytest.mark.parametrize(
+    ("launches", "draw"),
+    [(6, "normal"), (6, "heavy-tailed"), (6, "skewed"), (10, "normal")],
+)
+def test_the_interval_of_an_unpaired_ratio_covers_95_times_of_100(launches: int, draw: str) -> None:
     rng = np.random.default_rng(12)
-    above, below = (np.exp(0.03 * draw(rng, (400, launches))) for _ in range(2))
+    above, below = (np.exp(0.03 * DRAWS[draw](rng, (400, launches))) for _ in range(2))
     estimates = [statistics.unpaired_ratio(*sides) for sides in zip(above, below, strict=True)]
     covered = np.mean([estimate.low <= 1 <= estimate.high for estimate in estimates])
     assert 0.91 <= covered <= 0.99
 
 
-@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
-@pytest.mark.parametrize(("n", "exact"), [(6, 0.969), (8, 0.992), (10, 0.979), (100, 0.954)])
+@pytest.mark.parametrize(
+    ("n", "exact", "draw"),
+    [
+        (6, 0.969, "skewed"),
+        (8, 0.992, "heavy-tailed"),
+        (10, 0.979, "normal"),
+        (100, 0.954, "skewed"),
+    ],
+)
 def test_the_interval_of_order_statistics_covers_as_often_as_the_binomial_says(
-    n: int, exact: float, draw: Draw
+    n: int, exact: float, draw: str
 ) -> None:
-    rows = draw(np.random.default_rng(3), (1500, n))
+    """Whatever is drawn: only its order counts."""
+    rows = DRAWS[draw](np.random.default_rng(3), (1500, n))
     estimates = [statistics.median_interval(row) for row in rows]
     covered = np.mean([estimate.low <= 0 <= estimate.high for estimate in estimates])
     assert covered == pytest.approx(exact, abs=0.017)

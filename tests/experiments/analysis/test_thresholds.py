@@ -53,9 +53,8 @@ def decided(
     return propose(trial, comparisons, floor)
 
 
-@pytest.mark.parametrize(
-    ("way", "ratios", "outcome"),
-    [
+def test_up_to_or_from_which_size_or_why_it_stays() -> None:
+    cases: list[tuple[str, dict[int, float], int | str]] = [
         (UP_TO, {}, NOTHING),
         (UP_TO, {256: FASTER, 512: FASTER, 1024: FASTER, 2048: SLOWER, 4096: SLOWER}, NOTHING),
         (UP_TO, {1024: FASTER, 2048: SLOWER}, NOTHING),
@@ -78,21 +77,19 @@ def decided(
         (FROM, {2048: SLOWER}, 4096),
         (FROM, {1024: FASTER, 2048: SLOWER}, ALTERNATES),
         (FROM, {1024: SLOWER, 2048: SLOWER, 4096: SLOWER, 8192: SLOWER}, 16384),
-    ],
-)
-def test_up_to_or_from_which_size_or_why_it_stays(
-    way: str, ratios: dict[int, float], outcome: int | str
-) -> None:
-    proposal = decided(crossover(way, 1024), ratios)
-    stays = isinstance(outcome, str)
-    assert (proposal.proposed, proposal.why) == ((1024, outcome) if stays else (outcome, ""))
-    assert proposal.changes != stays
+    ]
+    for way, ratios, outcome in cases:
+        proposal = decided(crossover(way, 1024), ratios)
+        stays = isinstance(outcome, str)
+        expected = (1024, outcome) if stays else (outcome, "")
+        assert (proposal.proposed, proposal.why) == expected, (way, ratios)
+        assert proposal.changes != stays, (way, ratios)
 
 
-@pytest.mark.parametrize(("at_1024", "proposed"), [(1.0, 4096), (1.1, 1024), (0.9, 4096)])
-def test_a_loss_within_the_noise_stops_it_all_the_same(at_1024: float, proposed: int) -> None:
-    ratios = {1024: at_1024, 2048: SLOWER}
-    assert decided(crossover(FROM, 1024), ratios, floor=0.2).proposed == proposed
+def test_a_loss_within_the_noise_stops_it_all_the_same() -> None:
+    for at_1024, proposed in {1.0: 4096, 1.1: 1024, 0.9: 4096}.items():
+        ratios = {1024: at_1024, 2048: SLOWER}
+        assert decided(crossover(FROM, 1024), ratios, floor=0.2).proposed == proposed, at_1024
 
 
 def test_a_value_in_force_between_two_sizes_is_moved_too() -> None:
@@ -110,9 +107,9 @@ def test_the_gain_is_the_largest_that_is_certain_and_says_where() -> None:
     assert down.gain is not None and down.gain.value == pytest.approx(2.0, 0.02)
 
 
-@pytest.mark.parametrize(("floor", "proposed"), [(0.03, 2048), (0.2, 1024), (math.nan, 2048)])
-def test_what_noise_alone_could_do_is_not_claimed(floor: float, proposed: int) -> None:
-    assert decided(crossover(UP_TO, 1024), {2048: 1.1}, floor).proposed == proposed
+def test_what_noise_alone_could_do_is_not_claimed() -> None:
+    for floor, proposed in ((0.03, 2048), (0.2, 1024), (math.nan, 2048)):
+        assert decided(crossover(UP_TO, 1024), {2048: 1.1}, floor).proposed == proposed, floor
 
 
 def test_an_interval_that_holds_one_keeps_the_value() -> None:
@@ -126,10 +123,10 @@ def test_an_interval_that_holds_one_keeps_the_value() -> None:
     assert propose(trial, comparisons, 0.0).proposed == 1024
 
 
-@pytest.mark.parametrize("blocks", [0, 1, 5])
-def test_too_few_launches_say_nothing(blocks: int) -> None:
-    proposal = decided(crossover(UP_TO, 1024), dict.fromkeys(SIZES, FASTER), blocks=blocks)
-    assert (proposal.proposed, proposal.why) == (1024, TOO_FEW)
+def test_too_few_launches_say_nothing() -> None:
+    for blocks in (0, 1, 5):
+        proposal = decided(crossover(UP_TO, 1024), dict.fromkeys(SIZES, FASTER), blocks=blocks)
+        assert (proposal.proposed, proposal.why) == (1024, TOO_FEW), blocks
 
 
 def test_operations_of_a_size_decide_together_and_none_may_lose() -> None:

@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from experiments.analysis.reading import COLUMNS
 from experiments.analysis.validity_warnings import cautions
@@ -99,15 +98,11 @@ def test_pages_outside_the_nodes_of_their_kind_are_reported() -> None:
     assert warning == "hbw_preferred: 37 % of its pages are outside its nodes in 1 launch"
 
 
-@pytest.mark.parametrize(
-    ("other", "what"),
-    [({}, "arms"), ({"arm": "host", "environment": "host", "kind": "hbw"}, "kinds")],
-)
-def test_cells_left_out_for_groups_of_different_sizes_are_counted(
-    other: dict[str, Any], what: str
-) -> None:
-    (warning,) = cautions(HEADER, launches(), cells(group=2, **other), {})
-    assert warning.startswith(f"1 of 1 cells give no ratio between {what} of their block")
+def test_cells_left_out_for_groups_of_different_sizes_are_counted() -> None:
+    arms, kinds = cells(group=2), cells(group=2, arm="host", environment="host", kind="hbw")
+    for frame, what in ((arms, "arms"), (kinds, "kinds")):
+        (warning,) = cautions(HEADER, launches(), frame, {})
+        assert warning.startswith(f"1 of 1 cells give no ratio between {what} of their block")
 
 
 def test_cells_without_a_measurement_are_reported_once_per_reason_with_their_arms() -> None:
@@ -187,17 +182,14 @@ def test_blocks_of_pairs_are_reported_and_their_extra_launches_are_none_that_wer
     assert cautions(HEADER, by_name, cells(), {})[0].startswith("1 of 2 planned launches")
 
 
-@pytest.mark.parametrize(
-    ("datapath", "words"),
-    [
+def test_what_became_of_intel_mpis_policy_is_reported() -> None:
+    asked = {"launch": {"hbw_policy": "hbw_bind", "arm": "host-hbw-bind"}}
+    for datapath, words in (
         ({"memory_policy": "bind:8"}, "took I_MPI_HBW_POLICY=hbw_bind: its ranks have memory by b"),
         ({"memory_policy": "default"}, "did not take I_MPI_HBW_POLICY=hbw_bind: its ranks choose"),
         ({"memory_policy": "not found"}, "whether Intel MPI took .* is not known"),
         ({}, "whether Intel MPI took .* is not known"),
-    ],
-)
-def test_what_became_of_intel_mpis_policy_is_reported(datapath: dict[str, str], words: str) -> None:
-    asked = {"launch": {"hbw_policy": "hbw_bind", "arm": "host-hbw-bind"}}
-    facts = {"environment": {"hashes": {"numpy": "aaaa"}, "datapath": datapath}}
-    (warning,) = cautions(HEADER, launches(**asked, **facts), cells(), {})
-    assert re.search(f"host-hbw-bind: .*{words}", warning)
+    ):
+        facts = {"environment": {"hashes": {"numpy": "aaaa"}, "datapath": datapath}}
+        (warning,) = cautions(HEADER, launches(**asked, **facts), cells(), {})
+        assert re.search(f"host-hbw-bind: .*{words}", warning), datapath
