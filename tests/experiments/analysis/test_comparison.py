@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.analysis import comparison, ratios
+from experiments.analysis import comparison, metadata_diff, ratios
 from experiments.analysis.campaign import Campaign
 from experiments.analysis.comparison import Comparison, Difference, compare
 from experiments.analysis.reading import COLUMNS
@@ -221,3 +221,13 @@ def test_an_emulated_machine_on_either_side_is_a_warning() -> None:
     assert pair.warning.startswith("Emulated machine gh200 (tcg)")
     assert ("machine.emulated", "not recorded", "gh200 (tcg)") in shown(pair)
     assert ("NUMA nodes", "not recorded", "1 with CPUs, 1 without, HBM 1") in shown(pair)
+
+
+def test_another_mpi_or_other_code_is_refused_and_another_python_is_not() -> None:
+    first = {"versions": {"mpi": "5", "python": "3.11"}, "hashes": {"core": "a"}}
+    other = {"versions": {"mpi": "4", "python": "3.12"}, "hashes": {"core": "b"}}
+    assert metadata_diff.refusals(first, other) == {
+        "versions.mpi": ("5", "4"),
+        "hashes.core": ("a", "b"),
+    }
+    assert metadata_diff.refusals(first, first) == {}

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.analysis.reading import COLUMNS
-from experiments.analysis.validity_warnings import cautions
+from experiments.analysis.validity_warnings import cautions, left_out
 from experiments.results.result import Result
 from tests.experiments.analysis import launch_medians
 from tests.launched import made
@@ -193,3 +193,35 @@ def test_what_became_of_intel_mpis_policy_is_reported() -> None:
         facts = {"environment": {"hashes": {"numpy": "aaaa"}, "datapath": datapath}}
         (warning,) = cautions(HEADER, launches(**asked, **facts), cells(), {})
         assert re.search(f"host-hbw-bind: .*{words}", warning), datapath
+
+
+def measured(arm: str, *cells: dict[str, Any], without: tuple[dict[str, Any], ...] = ()) -> Any:
+    return made({"launch": {"arm": arm, "ranks": 2, "without": without}, "cells": cells})
+
+
+def of_gather(transport: str, size: int | None, **more: str) -> dict[str, Any]:
+    return {"operation": "gather", "transport": transport, "form": "plain", "bytes": size} | more
+
+
+def test_what_went_well_is_not_mentioned() -> None:
+    assert [*left_out([measured("mpich", of_gather("mpi", 8))])] == []
+
+
+def test_wrong_data_is_reported_with_all_sizes_together() -> None:
+    notes = left_out(
+        [measured("impi", *(of_gather("mpi", size, wrong="1 element") for size in (1024, 8)))]
+    )
+    assert [*notes] == ["impi: plain Gather of 8, 1,024 bytes left wrong data, not counted"]
+
+
+def test_a_contender_that_is_no_mpi_is_reported_with_the_mpi_beside_it() -> None:
+    (note,) = left_out([measured("impi", of_gather("pickle", 8, wrong="1 element"))])
+    assert note.startswith("pickle beside impi: plain Gather of 8 bytes")
+
+
+def test_what_failed_is_reported_with_its_reason_once_for_all_blocks() -> None:
+    left = (of_gather("mpi", 8, why="exit code 139"), of_gather("mpi", None, why="exit code 139"))
+    (note,) = left_out([measured("openmpi-sm", without=left)] * 2)
+    assert note == (
+        "openmpi-sm, 2 ranks: plain Gather of any size left out once it failed: exit code 139"
+    )

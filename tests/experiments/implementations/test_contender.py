@@ -6,7 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mpi4py import MPI
 
+from experiments.implementations import torch_operators
+from experiments.implementations.contender import ContenderMissing
 from experiments.model.environment import MPIS
 from tests.starting import Start
 
@@ -78,3 +81,8 @@ def test_without_a_compiler_only_the_backend_of_this_library_is_left_out(
     assert "torch: hbmcomm.torch: its C++ part for torch " in printed
     assert "is built at the first use" in printed
     assert "needs no-compiler; none was found" in printed
+
+
+def test_vllm_is_left_out_for_numbers_of_ranks_that_end_it() -> None:
+    with pytest.raises(ContenderMissing, match="it serves 2, 3, 4, 8 ranks, and not 1"):
+        torch_operators.vllm(MPI.COMM_SELF)

@@ -1,8 +1,9 @@
-"""The network that DASO trains: its gradients are right, and its task can be learned."""
+"""The network that DASO trains has right gradients and a task that can be learned; its table."""
 
 import numpy as np
 import pytest
 
+from experiments.implementations.daso_seeds import to_table
 from experiments.implementations.network import Network, batches_of, samples, use_one_thread
 from experiments.model.workloads import DASO_STEP, WORKLOADS
 
@@ -40,3 +41,9 @@ def test_the_task_can_be_learned() -> None:
         network.backward(batch)
         network.step()
     assert network.loss(unseen) < before - 0.3
+
+
+def test_each_seed_has_a_row_and_the_last_row_has_medians() -> None:
+    table = to_table({1: {"s": 1.0}, 4: {"s": 2.0}, 5: {"s": 9.0}}).splitlines()
+    assert table[0] == "| seed | s |" and table[1] == "| --- | --- |"
+    assert table[2:] == ["| 1 | 1.000 |", "| 4 | 2.000 |", "| 5 | 9.000 |", "| median | 2.000 |"]

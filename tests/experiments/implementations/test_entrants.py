@@ -17,17 +17,8 @@ from tests.starting import Start
 pytestmark = pytest.mark.ranks
 
 
-@pytest.mark.parametrize(
-    ("peers", "made"),
-    [
-        ("openmpi", []),
-        ("openmpi,gloo", ["gloo"]),
-        ("openmpi,torch", ["torch"]),
-        ("openmpi,gloo,torch", ["gloo", "torch"]),
-    ],
-)
 def test_groups_of_torch_are_made_where_they_are_asked_for_and_one_may_be_missing(
-    peers: str, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Making one imports torch, which takes a second."""
     noted: list[str] = []
@@ -43,19 +34,20 @@ def test_groups_of_torch_are_made_where_they_are_asked_for_and_one_may_be_missin
     groups = SimpleNamespace(makers=lambda: {"gloo": gloo, "torch": torch})
     monkeypatch.setattr(entrants, "TorchGroups", lambda *_: groups)
     monkeypatch.setattr(entrants, "_starting_communicator", lambda *_: None)
-    launch = schedule(ask(2, peers=peers), 1)[0].launches[0]
-    contenders = entrants.Entrants(MPI.COMM_SELF, launch, tmp_path, {0})
-    assert noted == made
-    pool = make_pool(
-        MPI.COMM_SELF, ("regular", "local", "arena"), ["direct"], "float32", (100, 100), 0
-    )
-    for name in made:
-        cell = Cell("allreduce", name, "regular", "local", 64, "arena", "plain")
-        if name == "gloo":
-            assert contenders.of(cell, pool)[1] is pool
-        else:
-            with pytest.raises(Unavailable, match="torch is left out: there is no compiler"):
-                contenders.of(cell, pool)
+    memory = ("regular", "local", "arena")
+    pool = make_pool(MPI.COMM_SELF, memory, ["direct"], "float32", (100, 100), 0)
+    for made in ([], ["gloo"], ["torch"], ["gloo", "torch"]):
+        noted.clear()
+        launch = schedule(ask(2, peers=",".join(["openmpi", *made])), 1)[0].launches[0]
+        contenders = entrants.Entrants(MPI.COMM_SELF, launch, tmp_path, {0})
+        assert noted == made
+        for name in made:
+            cell = Cell("allreduce", name, "regular", "local", 64, "arena", "plain")
+            if name == "gloo":
+                assert contenders.of(cell, pool)[1] is pool
+            else:
+                with pytest.raises(Unavailable, match="torch is left out: there is no compiler"):
+                    contenders.of(cell, pool)
 
 
 @pytest.mark.parametrize("buffers", ["arena", pytest.param("numpy", marks=pytest.mark.rare)])

@@ -25,12 +25,11 @@ def trial(
     return Trial("allreduce", MPI.COMM_SELF, buffers, PATTERN, own, rotation)
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_every_iteration_of_a_rotation_is_right(count: int) -> None:
-    operation = trial(slots(count))
-    for iteration in range(12):
-        operation.prepare(iteration)()
-        operation.check()
+def test_every_iteration_of_a_rotation_is_right() -> None:
+    for operation in (trial(slots(1)), trial(slots(2)), trial(slots(5))):
+        for iteration in range(12):
+            operation.prepare(iteration)()
+            operation.check()
 
 
 def test_a_slot_is_rewritten_half_a_round_before_its_use() -> None:

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from experiments.implementations import step_plan
 from experiments.implementations.overlapped_steps import GFLOP
-from experiments.model.workloads import ALGORITHMS, FUSION, PUSH, WORKLOADS
+from experiments.model.workloads import ALGORITHMS, FUSION, MODELLED, PUSH, WORKLOADS
+from hbmcomm.costmodel import buckets
 from tests.starting import MakeHosts, Start
 
 RANKS = Path(__file__).parent / "ranks"
+TORCH = importlib.util.find_spec("torch")
 ENOUGH = 240.0  # seconds for several programs, beside other tests
 
 
@@ -31,8 +34,7 @@ def test_every_contender_of_two_ranks_is_right(mpirun: Start, tmp_path: Path) ->
     for name in ("modelled_gradients", "parameter_server"):
         assert lines(output, name).count("right") == 2, name
     pushed = [line for line in lines(output, "pushes") if line.startswith("right: ")]
-    without_torch = importlib.util.find_spec("torch") is None
-    assert len(pushed) == len(WORKLOADS[PUSH].contenders) - without_torch
+    assert len(pushed) == len(WORKLOADS[PUSH].contenders) - (TORCH is None)
 
     programs = {workload.program: name for name, workload in WORKLOADS.items()}
     ours = [name for name in programs.values() if name in FUSION]
@@ -62,6 +64,16 @@ def test_every_contender_of_four_ranks_is_right(mpirun: Start, tmp_path: Path) -
 
 
 @pytest.mark.ranks
+@pytest.mark.skipif(TORCH is None, reason="torch is not installed: pip install torch ninja")
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.rare)])
+def test_every_step_is_right_on_every_group_of_torch(
+    mpirun: Start, tmp_path: Path, ranks: int
+) -> None:
+    output = mpirun(RANKS / "steps.py", ranks, str(tmp_path)).output
+    assert output.split().count("right") == ranks
+
+
+@pytest.mark.ranks
 def test_every_contender_is_right_between_hosts(
     hosts: MakeHosts, mpirun_on: Start, tmp_path: Path
 ) -> None:
@@ -85,3 +97,16 @@ def test_a_push_of_three_ranks_is_left_out_with_the_reason(mpirun: Start) -> Non
 
 def test_the_computation_of_each_network_is_known() -> None:
     assert {workload.network for workload in FUSION.values()} - {""} <= set(GFLOP)
+
+
+def test_a_plan_has_the_bytes_of_its_workload_and_the_time_of_its_network() -> None:
+    for name, workload in MODELLED.items():
+        if not workload.network:
+            continue
+        layers = step_plan.layers(workload.network)
+        assert sum(layer.nbytes for layer in layers) == workload.nbytes, name
+        backward = sum(layer.seconds for layer in layers)
+        assert backward == pytest.approx(2 * step_plan.forward_seconds(workload.network)), name
+        all_buckets = buckets(layers, step_plan.BUCKET)
+        assert sum(bucket.nbytes for bucket in all_buckets) == workload.nbytes, name
+        assert all(bucket.nbytes >= step_plan.BUCKET for bucket in all_buckets[:-1]), name
