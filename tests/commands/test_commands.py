@@ -261,10 +261,13 @@ def test_a_dry_run_says_what_is_missing(tmp_path: Path) -> None:
         assert f"\n{name} cannot run here: " in ended.stderr
 
 
-def test_the_users_word_on_where_hbm_is_reaches_every_arm(tmp_path: Path) -> None:
-    words = ("run", "--dry-run", "--blocks", "1", "--out", str(tmp_path / "out"))
-    lines = process(*words, MEMKIND_HBW_NODES="0").stdout.splitlines()
-    assert [line.count("MEMKIND_HBW_NODES=0") for line in lines] == [1] * 5
+def test_the_users_word_on_where_hbm_is_reaches_every_arm(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MEMKIND_HBW_THRESHOLD", "77")
+    ended = invoke("run", "--dry-run", "--blocks", "1", "--out", str(tmp_path / "out"))
+    lines = ended.stdout.splitlines()
+    assert [line.count("MEMKIND_HBW_THRESHOLD=77") for line in lines] == [1] * 5
 
 
 def test_a_campaign_is_not_measured_over_another(invoke: Invoke, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """A job's script, as a user reads it; the allocation that a process runs in."""
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,11 +56,6 @@ exec ./inv run --out /scratch/me/results/quick
 
 def test_a_site_may_share_its_nodes() -> None:
     assert "exclusive" not in script(Site(exclusive=False), JOB)
-
-
-def test_a_shell_takes_it() -> None:
-    done = subprocess.run(["bash", "-n"], input=script(SITE, JOB), text=True, capture_output=True)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_limit_is_the_users_or_the_sites_or_the_forecasts() -> None:

@@ -1,17 +1,14 @@
 """What a request comes to before anything is started: commands, limits, refusals."""
 
 import contextlib
-import hashlib
 import io
 import itertools
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from rich.console import Console
 
@@ -26,10 +23,9 @@ from experiments.model.checkout import ROOT
 from experiments.model.errors import Missing, SpecError
 from experiments.model.experiment import Experiment
 from experiments.processes.files import of_python
-from experiments.results import store
-from experiments.results.formats import FORMAT
 from experiments.results.store import ResultsError
 from experiments.schedule.blocks import schedule
+from tests import stored_launches
 from tests.launched import LAUNCH
 from tests.refusals import refusal
 
@@ -117,22 +113,17 @@ def test_without_qemu_that_is_said_before_anything_is_built(
 def begin(out: Path, environments: str = "vm:plain", **header: Any) -> list[str]:
     """Results of a campaign that began on this machine; the names of its launches."""
     experiment = asked(environments)
-    defaults = {"name": "quick", "experiment": experiment.to_dict(), "seed": 1, "schedule": []}
-    defaults |= {"base": "auto", "emulated": {}, "machine": facts.machine()}
-    store.create(out, defaults | header)
+    usual = {"base": "auto", "emulated": {}, "machine": facts.machine()}
+    stored_launches.begin(out, experiment, **usual | header)
     return [launch.name for block in schedule(experiment, 1) for launch in block.launches]
 
 
 def finish(out: Path, launch: str, hashes: dict[str, str]) -> None:
     """A launch that has been measured, with code of these hashes."""
-    samples = out / "launches" / f"{launch}.npz"
-    np.savez(samples)
     block, _, arm = launch.partition("-")
-    asked = replace(LAUNCH, block=int(block), arm=arm).to_dict()
-    result = {"format": FORMAT, "launch": asked, "cells": []}
-    result |= {"environment": {"versions": {}, "hashes": hashes}}
-    result |= {"samples_sha256": hashlib.sha256(samples.read_bytes()).hexdigest()}
-    (out / "launches" / f"{launch}.json").write_text(json.dumps(result))
+    measured = replace(LAUNCH, block=int(block), arm=arm)
+    environment = {"versions": {}, "hashes": hashes}
+    stored_launches.finish(out, measured, [], {}, environment=environment)
 
 
 def test_nothing_is_started_for_a_campaign_that_is_complete(

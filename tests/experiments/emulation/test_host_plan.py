@@ -8,29 +8,6 @@ from experiments.model.quantities import parse_rate, rate_text
 from tests.refusals import refusal
 
 
-def test_the_lines_that_link_two_hosts() -> None:
-    plan = Plan(2, "100mbit")
-    assert plan.names == ("n1", "n2")
-    assert plan.of_switch({"n1": 11, "n2": 12}) == [
-        "ip link set lo up",
-        "ip link add switch type bridge",
-        "ip address add 10.99.0.254/24 dev switch",
-        "ip link set switch up",
-        "ip link add n1 type veth peer name eth0 netns 11",
-        "ip link set n1 master switch up",
-        "tc qdisc replace dev n1 root handle 1: tbf rate 100mbit burst 16384 limit 266384",
-        "ip link add n2 type veth peer name eth0 netns 12",
-        "ip link set n2 master switch up",
-        "tc qdisc replace dev n2 root handle 1: tbf rate 100mbit burst 16384 limit 266384",
-    ]
-    assert plan.of_host("n2") == [
-        "ip link set lo up",
-        "ip address add 10.99.0.2/24 dev eth0",
-        "ip link set eth0 up",
-        "tc qdisc replace dev eth0 root handle 1: tbf rate 100mbit burst 16384 limit 266384",
-    ]
-
-
 def test_links_that_are_there_are_only_put_on_the_switch() -> None:
     lines = Plan(2, delay="1ms").of_switch({"n1": 11, "n2": 12}, has_links=True)
     assert "ip link set n2 master switch up" in lines
@@ -52,10 +29,6 @@ def test_what_is_no_delay() -> None:
     for text in ("1", "1 ms", "-1ms", "1min", "2s"):
         answer = refusal(SpecError, Plan, 2, delay=text)
         assert "write a number and one of us, ms, s, at most 1s" in answer, text
-
-
-def test_every_name_resolves() -> None:
-    assert Plan(1).resolution() == "127.0.0.1 localhost\n10.99.0.1 n1\n10.99.0.254 ctl\n"
 
 
 def test_rates() -> None:
