@@ -16,6 +16,7 @@ from experiments.driver.campaign_file import Request
 from experiments.model.errors import ExperimentsError
 from experiments.results import store
 from experiments.results.store import ResultsError
+from tests.stored_launches import begin
 
 
 def test_the_job_of_a_resumed_campaign_repeats_what_its_user_confirmed(
@@ -26,9 +27,8 @@ def test_the_job_of_a_resumed_campaign_repeats_what_its_user_confirmed(
     monkeypatch.setattr(sites, "path", lambda: tables)
     monkeypatch.setattr(jobs, "held", lambda environment: False)
     out, python = tmp_path / "out", "/site/env"
-    asked = spec.restrict(spec.load("quick"), environments="slurm", blocks=1).to_dict()
-    begun = {"name": "q", "experiment": asked, "seed": 1, "schedule": []}
-    store.create(out, {**begun, "site": "knl", "python": python})
+    asked = spec.restrict(spec.load("quick"), environments="slurm", blocks=1)
+    begin(out, asked, site="knl", python=python)
     again = {"python": python, "site": "knl", "base": ""}
     assert clusters.resume(out, "", True, again)
     shown = capsys.readouterr().out

@@ -17,6 +17,7 @@ from invoke.program import Program
 
 from experiments.catalogue import spec
 from experiments.model.environment import machine_names
+from experiments.processes.executables import captured
 
 ROOT = Path(__file__).parents[2]
 TASKS = (
@@ -36,15 +37,8 @@ class Ended(NamedTuple):
 
 def process(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A command in a process of its own, with more environment variables."""
-    return subprocess.run(
-        [sys.executable, "-m", "invoke", *words],
-        cwd=ROOT,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    command = [sys.executable, "-m", "invoke", *words]
+    return captured(command, cwd=ROOT, env=os.environ | environment, timeout=120)
 
 
 @pytest.fixture

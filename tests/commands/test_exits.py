@@ -10,6 +10,7 @@ from invoke.exceptions import Exit
 
 from commands.exits import reports_errors
 from experiments.model.errors import ExperimentsError
+from experiments.processes.executables import captured
 
 ROOT = Path(__file__).parents[2]
 FULL = "No space left on device"
@@ -34,8 +35,7 @@ except Exit as ended:
 
 def run(body: str, pipe: str = "") -> subprocess.CompletedProcess[str]:
     line = f'"$0" -c "$1" {pipe}; exit ${{PIPESTATUS[0]}}'
-    command = ["bash", "-c", line, sys.executable, TASK.format(body=body)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return captured(["bash", "-c", line, sys.executable, TASK.format(body=body)])
 
 
 def ended(error: Exception, has_results: bool = True) -> tuple[str | None, int]:
@@ -99,8 +99,7 @@ def test_a_reader_that_has_read_enough_is_no_mistake() -> None:
 @pytest.mark.parametrize("words", ["--list", "run --help"])
 def test_a_reader_may_read_the_first_line_of_what_invoke_itself_prints(words: str) -> None:
     line = f'"$0" -m invoke {words} | true; exit ${{PIPESTATUS[0]}}'
-    command = ["bash", "-c", line, sys.executable]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = captured(["bash", "-c", line, sys.executable], cwd=ROOT)
     assert (done.returncode, done.stderr) == (141, "")
 
 

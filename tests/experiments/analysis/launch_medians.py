@@ -5,25 +5,13 @@ import pandas as pd
 
 from experiments.analysis.statistics import FACTORS
 
-CELL = {
-    "environment": "host",
-    "profile": "",
-    "layout": "",
-    "mpi": "openmpi",
-    "ranks": 2,
-    "binding": "packed",
-    "locality": "local",
-    "operation": "bcast",
-    "transport": "mpi",
-    "kind": "regular",
-    "emulated": False,
-    "dtype": "float32",
-    "bytes": 1024,
-    "cadence": "isolated",
-    "cache": "warm",
-    "setting": "",
-    "form": "plain",
-}
+CELL = (
+    dict.fromkeys(FACTORS, "")
+    | {"environment": "host", "mpi": "openmpi", "ranks": 2, "binding": "packed"}
+    | {"locality": "local", "operation": "bcast", "transport": "mpi", "form": "plain"}
+    | {"kind": "regular", "emulated": False, "dtype": "float32", "bytes": 1024}
+    | {"cadence": "isolated", "cache": "warm"}
+)
 
 
 def cells(times: dict[str, list[float]], column: str = "arm") -> pd.DataFrame:

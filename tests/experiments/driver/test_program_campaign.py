@@ -29,9 +29,10 @@ from experiments.model.errors import ExperimentsError, Missing
 from experiments.model.program import ProgramRequest, Timed, asked
 from experiments.processes import tracking
 from experiments.provision import mpi_wheels
-from experiments.results.program_runs import ProgramHeader, ProgramRuns, read_runs
+from experiments.results.program_runs import ProgramHeader, read_runs
 from plots.html.program import page, text
 from tests.awaiting import wait_for
+from tests.experiments.driver.measured_program import measured
 from tests.experiments.running import running
 
 pytestmark = [pytest.mark.ranks, pytest.mark.alone]
@@ -70,15 +71,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def request(line: str, **flags: Any) -> ProgramRequest:
     """A request for two blocks of two ranks."""
     return asked(line, **{"ranks": "2", "blocks": 2, "cores": 2} | flags)
-
-
-def measured(asked_for: ProgramRequest, out: Path) -> tuple[ProgramRuns, list[str], str]:
-    """The campaign, why runs were lost, and what the user was told."""
-    with (out.parent / "said").open("w+") as said:
-        stages = Stages(Console(file=said, width=200))
-        lost = program_campaign.run(asked_for, out, stages, seed=1)
-        said.seek(0)
-        return read_runs(out), lost, said.read()
 
 
 def test_a_program_is_paired_with_itself_and_its_folder_stays_as_it_was(

@@ -4,7 +4,6 @@ import os
 import pty
 import select
 import signal
-import subprocess
 import sys
 import termios
 import time
@@ -16,6 +15,7 @@ from experiments.console.stages import Stages
 from experiments.emulation import guest_command
 from experiments.emulation.qemu_command import Disk
 from experiments.model.errors import ExperimentsError
+from experiments.processes.executables import captured
 
 ROOT = Path(__file__).parents[3]
 INVOKE = [sys.executable, "-m", "invoke", "vm"]
@@ -36,7 +36,7 @@ def test_without_a_terminal_there_is_no_shell_and_nothing_is_made(
 @pytest.mark.timeout(300)
 def test_a_line_says_here_what_it_says_there_and_ends_with_its_code(disk: Disk) -> None:
     command = [*INVOKE, "--machine", "gh200", "--line", "echo on $(nproc) CPUs; exit 3"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = captured(command, cwd=ROOT)
     assert (done.returncode, done.stdout) == (3, "on 4 CPUs\n"), done.stderr
 
 

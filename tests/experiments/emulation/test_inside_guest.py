@@ -13,6 +13,7 @@ from experiments.emulation.boot import Guest
 from experiments.environments import vm
 from experiments.environments.profiles import CONTAINER_USER
 from experiments.environments.vm import LAUNCHES
+from experiments.processes.executables import captured
 from tests.awaiting import wait_for
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
@@ -23,7 +24,7 @@ def words(guest: Guest, folder: Path, *command: str, options: tuple[str, ...] = 
 
 
 def ended(command: list[str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return captured(command, timeout=120)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ other machines and in that of a shell with KVM.
 
 import difflib
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from experiments.emulation.machine import MIB
 from experiments.emulation.qemu_command import Disk
 from experiments.model.environment import machine_names
 from experiments.processes import executables
+from experiments.processes.executables import captured
 
 GOLDEN = Path(__file__).parent / "golden"
 BUILD = Path("/build/guest")
@@ -76,9 +76,7 @@ def test_qemu_has_the_nodes_that_the_description_has(name: str, tmp_path: Path) 
     disk.write_bytes(bytes(MIB))
     words = qemu_command.arguments(machine, Disk(disk, disk, disk, "id"), tmp_path, "tcg")
     asked = [*words[: words.index("-kernel")], "-S", "-monitor", "stdio"]
-    done = subprocess.run(
-        asked, input="info numa\nquit\n", capture_output=True, text=True, timeout=60, check=False
-    )
+    done = captured(asked, input="info numa\nquit\n", timeout=60)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     cpus = re.findall(r"node (\d+) cpus:([ \d]*)", done.stdout)

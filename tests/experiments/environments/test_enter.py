@@ -12,6 +12,7 @@ from docker.models.containers import Container
 
 from experiments.environments import enter
 from experiments.processes import tracking
+from experiments.processes.executables import captured
 from experiments.provision.image import Image
 from tests.awaiting import wait_for
 
@@ -44,14 +45,8 @@ def test_nothing_is_imported_from_the_folder_that_it_is_started_in(tmp_path: Pat
     """A launcher starts it in /tmp, where any user can put a package of the project's name."""
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments" / "__init__.py").write_text("print('another user was here')")
-    done = subprocess.run(
-        [enter.LAUNCHER, "10.0.0.9", "true"],
-        cwd=tmp_path,
-        env=os.environ | VARIABLES,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [enter.LAUNCHER, "10.0.0.9", "true"]
+    done = captured(words, cwd=tmp_path, env=os.environ | VARIABLES)
     assert done.stdout == "" and "10.0.0.9" in done.stderr
 
 

@@ -15,20 +15,18 @@ from pathlib import Path
 
 import docker
 import pytest
-from rich.console import Console
 
 from experiments.analysis.program_cost import ArmCost, ProgramCost, cost_of
-from experiments.console.stages import Stages
-from experiments.driver import program_campaign
 from experiments.environments.docker import LABEL
 from experiments.model.errors import ExperimentsError
 from experiments.model.program import Timed, asked
 from experiments.processes import tracking
 from experiments.provision import mpi_wheels
 from experiments.provision.image import Image
-from experiments.results.program_runs import ProgramRuns, read_runs
+from experiments.results.program_runs import ProgramRuns
 from plots.html.program import text
 from tests.awaiting import wait_for
+from tests.experiments.driver import measured_program
 from tests.experiments.running import running
 
 pytestmark = [pytest.mark.container, pytest.mark.ranks]
@@ -137,11 +135,7 @@ def measured(line: str, image: str, out: Path, **flags: str) -> tuple[ProgramRun
     """A campaign, of two ranks by default; why runs were lost, and what was printed."""
     blocks, ranks = int(flags.pop("blocks", "1")), flags.pop("ranks", "2")
     request = asked(line, image=image, ranks=ranks, blocks=blocks, cores=2, **flags)
-    with (out.parent / "said").open("w+") as said:
-        stages = Stages(Console(file=said, width=200))
-        lost = program_campaign.run(request, out, stages, seed=1)
-        said.seek(0)
-        return read_runs(out), lost, said.read()
+    return measured_program.measured(request, out)
 
 
 def test_the_same_files_in_userland_and_in_docker_run_in_turns_and_leave_nothing(

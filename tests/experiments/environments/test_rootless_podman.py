@@ -10,7 +10,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,8 @@ import pytest
 
 from experiments.model.checkout import ROOT
 from experiments.processes import executables, tracking
+from experiments.processes.executables import captured
+from tests.awaiting import wait_for
 from tests.second_user import SecondUser
 from tests.tiny_campaign import tiny
 
@@ -72,15 +73,8 @@ class Home:
         settings = [f"{name}={text}" for name, text in variables.items()]
         command = ["env", "--chdir=checkout", "-i", *settings, *words]
         apart = ["unshare", "--mount", "--propagation=private", "sh", "-ec", WORLD, "sh"]
-        done: subprocess.CompletedProcess[str] = subprocess.run(
-            [*apart, closed, *kept, "--", *self.user.command(command)],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        return done
+        words = [*apart, closed, *kept, "--", *self.user.command(command)]
+        return captured(words, cwd=folder, timeout=PATIENCE)
 
     def processes(self) -> list[str]:
         """What runs as the user, but for zombies."""
@@ -159,10 +153,7 @@ def test_a_campaign_of_an_ordinary_user(home: Home) -> None:
     engines = json.loads((out / "campaign.json").read_text())["engines"]
     assert engines["podman"]["rootless"] == "yes"
 
-    deadline = time.monotonic() + 10
-    while home.processes() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert home.processes() == []
+    wait_for(lambda: not home.processes(), "end of the user's processes", 10)
     assert [*(home.folder / "run").glob("*.sock")] == []
     stored = home.folder / ".local/share/containers/storage/overlay-containers/containers.json"
     assert json.loads(stored.read_text()) == []

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from experiments.environments.process import FOLDER
 from experiments.environments.profiles import Machine
 from experiments.environments.userland import Userland
 from experiments.model.environment import CONTAINERS, EnvironmentId
+from experiments.processes.executables import captured
 from tests.launched import LAUNCH
 
 PROGRAMS = ("sh", "env", "ls")
@@ -25,8 +25,9 @@ def tree(tmp_path: Path) -> Path:
         (made / name).mkdir(parents=True)
     files = [Path(str(shutil.which(name))) for name in PROGRAMS]
     for file in tuple(files):
-        needs = subprocess.run(["ldd", file], capture_output=True, text=True, check=True).stdout
-        files += map(Path, re.findall(r"(/\S+) \(", needs))
+        needs = captured(["ldd", file])
+        assert needs.returncode == 0, needs.stderr
+        files += map(Path, re.findall(r"(/\S+) \(", needs.stdout))
     for file in set(files):
         copy = made / str(file).lstrip("/")
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -39,13 +40,9 @@ def test_userland_has_a_tmp_of_its_own(tree: Path, tmp_path: Path) -> None:
     made = Userland("openmpi", tree, Path("/opt"), 2, machine).command(LAUNCH, tmp_path)
     before = made.argv[: made.argv.index("/opt/bin/mpiexec")]
     assert any(Path("/tmp").iterdir())
-    shown = subprocess.run(
-        [*before, "sh", "-c", "pwd; echo $HOME; ls -A /tmp $HOME"],
-        env={"HBMCOMM_LAUNCH": "test", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [*before, "sh", "-c", "pwd; echo $HOME; ls -A /tmp $HOME"]
+    variables = {"HBMCOMM_LAUNCH": "test", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    shown = captured(words, env=variables)
     assert (shown.stdout, shown.stderr) == ("/tmp\n/tmp\n/tmp:\n\n/tmp:\n", "")
 
 
