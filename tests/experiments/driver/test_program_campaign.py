@@ -78,9 +78,9 @@ def test_a_program_is_paired_with_itself_and_its_folder_stays_as_it_was(
 ) -> None:
     """A third run without counters shows what counting costs."""
     asked_for = request("python program.py 200", uncounted=True)
-    runs, lost, said = measured(asked_for, tmp_path / "out")
+    runs, lost, printed = measured(asked_for, tmp_path / "out")
     assert not lost
-    assert "2 blocks of host, host-again, host-uncounted" in said
+    assert "2 blocks of host, host-again, host-uncounted" in printed
     (habitat,) = runs.header.habitats
     assert habitat.timed == Timed.RANKS
     assert habitat.ranks == 2
@@ -104,9 +104,9 @@ def test_a_program_is_paired_with_itself_and_its_folder_stays_as_it_was(
 
 def test_a_figure_that_comes_from_the_clock_is_of_runs_that_are_not_stopped(tmp_path: Path) -> None:
     asked_for = request("python program.py 100", metric=r"steps/s: ([\d.]+)", blocks=1)
-    runs, lost, said = measured(asked_for, tmp_path / "out")
+    runs, lost, printed = measured(asked_for, tmp_path / "out")
     assert not lost
-    assert "often comes from the clock" in said
+    assert "often comes from the clock" in printed
     (block,) = runs.blocks
     assert not block.in_turns
     assert {run.arm for run in block.runs} == {"host", "host-again"}
@@ -119,9 +119,9 @@ def test_runs_for_which_there_is_no_memory_together_are_not_alive_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(facts, "available_memory", lambda: 2**20)
-    runs, lost, said = measured(request("python program.py 20", blocks=1), tmp_path / "out")
+    runs, lost, printed = measured(request("python program.py 20", blocks=1), tmp_path / "out")
     assert not lost
-    assert "of memory together, and 1 MiB are available" in said
+    assert "of memory together, and 1 MiB are available" in printed
     assert not runs.blocks[0].in_turns
 
 
@@ -242,7 +242,7 @@ def test_a_campaign_that_was_stopped_is_completed(
     block = json.loads((out / "blocks/0000.json").read_text())
     (out / "blocks/0000.json").write_text(json.dumps(block | {"runs": [], "lost": {"host": "x"}}))
     (out / "blocks/0001.json").unlink()
-    stages = Stages(Console(file=(tmp_path / "said").open("w"), width=200))
+    stages = Stages(Console(file=(tmp_path / "printed").open("w"), width=200))
     assert not program_campaign.resume(out, stages)
     blocks = read_runs(out).blocks
     assert [block.number for block in blocks] == [0, 1]
@@ -251,10 +251,10 @@ def test_a_campaign_that_was_stopped_is_completed(
     (out / "blocks/0001.json").unlink()
     with (place / "program.py").open("a") as program:
         program.write("print('another one')")
-    with (tmp_path / "said").open("w+") as said:
-        assert not program_campaign.resume(out, Stages(Console(file=said, width=200)))
-        said.seek(0)
-        assert "program.py changed since the campaign began" in " ".join(said.read().split())
+    with (tmp_path / "printed").open("w+") as printed:
+        assert not program_campaign.resume(out, Stages(Console(file=printed, width=200)))
+        printed.seek(0)
+        assert "program.py changed since the campaign began" in " ".join(printed.read().split())
     (out / "blocks/0001.json").unlink()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ExperimentsError, match="in copies of the folder where it began"):
@@ -338,11 +338,11 @@ def test_what_a_run_leaves_behind_is_ended_with_it(tmp_path: Path) -> None:
     daemon = f"(env -i setsid sleep {seconds} &)"
     code = "import os, time; time.sleep(0.3)"
     line = shlex.join(["sh", "-c", f'{daemon}; python -c "{code}"'])
-    runs, lost, said = measured(asked(line, blocks=1, cores=2), tmp_path / "out")
+    runs, lost, printed = measured(asked(line, blocks=1, cores=2), tmp_path / "out")
     assert not lost
     assert len(runs.blocks[0].runs) == 2
     assert not running("sleep", seconds)
-    assert "in host sleep outlived the program's first process" in " ".join(said.split())
+    assert "in host sleep outlived the program's first process" in " ".join(printed.split())
 
 
 def test_an_engine_that_is_gone_ends_the_campaign_with_how_to_go_on(tmp_path: Path) -> None:
@@ -390,8 +390,8 @@ def test_a_driver_killed_at_any_moment_leaves_nothing_stopped_or_running(
 @pytest.mark.rare
 def test_a_line_of_two_mpi_programs_is_timed_as_a_whole(tmp_path: Path) -> None:
     line = "sh -c 'python -c \"from mpi4py import MPI\"; mpiexec -n 2 python program.py 100'"
-    runs, lost, said = measured(asked(line, blocks=1, cores=2), tmp_path / "out")
+    runs, lost, printed = measured(asked(line, blocks=1, cores=2), tmp_path / "out")
     assert not lost
-    assert "runs several MPI programs" in said
+    assert "runs several MPI programs" in printed
     assert runs.header.habitats[0].timed == Timed.WHOLE
     assert all(run.seconds > 0.3 and not run.calls for run in runs.blocks[0].runs)

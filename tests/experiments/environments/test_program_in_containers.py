@@ -222,7 +222,7 @@ def test_a_quota_of_half_the_cpus_and_a_small_dev_shm_are_found(
     user_image: Callable[[str], str], tmp_path: Path
 ) -> None:
     """Runs with a quota are not stopped."""
-    runs, lost, said = measured(
+    runs, lost, printed = measured(
         "python program.py 50 1000",
         user_image("openmpi"),
         tmp_path / "out",
@@ -231,7 +231,7 @@ def test_a_quota_of_half_the_cpus_and_a_small_dev_shm_are_found(
         options="--cpus 1 --shm-size 32m",
     )
     assert not lost
-    assert "a quota of CPU time, which recovers while a run is stopped" in said
+    assert "a quota of CPU time, which recovers while a run is stopped" in printed
     assert not runs.blocks[0].in_turns
     memory, quota, *_ = cost_of(runs).costs[1].causes
     assert memory.text == "its /dev/shm has 32 MiB, and MPIs want about 192 MiB for 2 ranks"
@@ -253,7 +253,7 @@ def test_a_slowdown_in_the_container_alone_is_found(
 def test_an_mpi_that_ends_for_lack_of_single_copy_is_left_out_with_the_remedy(
     user_image: Callable[[str], str], tmp_path: Path
 ) -> None:
-    runs, lost, said = measured(
+    runs, lost, printed = measured(
         "python program.py 20 100000",
         user_image("mpich"),
         tmp_path / "out",
@@ -263,7 +263,7 @@ def test_an_mpi_that_ends_for_lack_of_single_copy_is_left_out_with_the_remedy(
     assert [habitat.arm for habitat in runs.header.habitats] == ["userland", "docker-tuned"]
     assert "docker-default" in runs.header.missing
     assert "may not read each other's memory" in lost[0]
-    assert "--profiles tuned" in said
+    assert "--profiles tuned" in printed
 
 
 def test_the_hosts_own_program_is_compared_with_the_one_in_the_image(
