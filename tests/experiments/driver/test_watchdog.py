@@ -108,25 +108,20 @@ def test_what_a_killed_driver_started_ends_and_what_it_finished_stays(
         assert part in line
 
 
-def test_the_next_driver_waits_until_all_is_cleared_away(driver: Driver) -> None:
+def test_the_next_driver_is_refused_and_once_the_first_is_killed_waits_until_all_is_cleared_away(
+    driver: Driver,
+) -> None:
     lines: list[str] = []
+    refused = f"another driver .process {driver.process.pid}. measures"
+    with pytest.raises(ExperimentsError, match=refused), watchdog.watching(driver.out, print):
+        pass
+    assert tracking.lives(driver.rank)
     driver.process.kill()
     driver.process.wait()
     with watchdog.watching(driver.out, lines.append):
         assert not tracking.lives(driver.rank)
         assert not (driver.out / "incoming").exists()
     assert lines == [f"waiting until what a killed driver left of {driver.out} is cleared away"]
-
-
-def test_a_second_driver_is_refused_while_the_first_measures(driver: Driver) -> None:
-    with (
-        pytest.raises(
-            ExperimentsError, match=f"another driver .process {driver.process.pid}. measures"
-        ),
-        watchdog.watching(driver.out, print),
-    ):
-        pass
-    assert tracking.lives(driver.rank)
 
 
 def test_the_next_driver_clears_away_where_the_guard_was_killed_too(driver: Driver) -> None:
@@ -141,24 +136,20 @@ def test_the_next_driver_clears_away_where_the_guard_was_killed_too(driver: Driv
     assert lines[-1].startswith("cleared away of a killed driver: processes: 1")
 
 
-def test_a_guard_is_not_ended_by_what_ends_others(driver: Driver) -> None:
+def test_a_guard_outlives_signals_and_ends_no_engine_of_another_driver(
+    driver: Driver, tmp_path: Path
+) -> None:
     guarding = tracking.identity(guard_of(driver.out))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(guard_of(driver.out), number)
     time.sleep(0.3)
     assert tracking.lives(guarding)
-    driver.process.kill()
-    wait_for(lambda: not tracking.lives(guarding), "end of the guard", PATIENCE)
-    assert not tracking.lives(driver.rank)
-
-
-def test_an_engine_that_another_driver_started_is_left_alone(
-    driver: Driver, tmp_path: Path
-) -> None:
     command = [str(tmp_path / "dockerd"), "600"]
     with subprocess.Popen(command, env=tracking.daemon_environment(os.environ)) as other:
         driver.process.kill()
-        wait_for(lambda: not (driver.out / folder_lock.NAME).exists(), "end of the lock", PATIENCE)
+        wait_for(lambda: not tracking.lives(guarding), "end of the guard", PATIENCE)
+        assert not tracking.lives(driver.rank)
+        assert not (driver.out / folder_lock.NAME).exists()
         assert other.poll() is None
         other.kill()
 

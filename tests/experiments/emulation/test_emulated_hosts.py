@@ -52,6 +52,9 @@ def test_each_host_has_a_name_a_network_and_memory_of_its_own(hosts: MakeHosts) 
     known = on(made, "n1", "getent hosts n2 ctl")
     assert " ".join(known.split()) == "10.99.0.2 n2 10.99.0.254 ctl"
     assert not Path("/dev/shm", OWN).exists()
+    assert on(made, "ctl", "ls /dev/shm") == ""
+    bound = "unshare --mount sh -c 'mount --bind /etc/hosts /etc/resolv.conf; cat /etc/resolv.conf'"
+    assert "10.99.0.2 n2" in on(made, "n1", bound), "as a container binds the names of hosts"
 
 
 @pytest.mark.ranks
@@ -199,13 +202,6 @@ def test_links_have_a_delay_where_root_may_not_go_before_others(hosts: MakeHosts
     words = ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice", sys.executable]
     done = subprocess.run([*words, "-c", DELAYED], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "0.001\n"), done.stderr
-
-
-def test_a_container_can_bind_the_names_of_hosts_again(hosts: MakeHosts) -> None:
-    made = hosts(2)
-    bound = "unshare --mount sh -c 'mount --bind /etc/hosts /etc/resolv.conf; cat /etc/resolv.conf'"
-    assert "10.99.0.2 n2" in on(made, "n1", bound)
-    assert on(made, "ctl", "ls /dev/shm") == ""
 
 
 def test_a_host_loses_its_power_and_the_others_do_not(hosts: MakeHosts) -> None:
