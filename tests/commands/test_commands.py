@@ -285,7 +285,10 @@ def test_a_tree_without_the_library_is_refused_before_anything_is_made(
 
 def test_doctor_names_a_command_for_each_lack(invoke: Invoke) -> None:
     findings = json.loads(invoke("doctor", "--json").stdout)
-    assert {"MPI", "memkind", "HBM", "container engine", "/dev/shm"} <= {
-        finding["name"] for finding in findings
-    }
-    assert all(finding["remedy"] for finding in findings if finding["lack"])
+    names = [finding["name"] for finding in findings]
+    assert {"MPI", "memkind", "HBM", "container engine", "/dev/shm"} <= set(names)
+    assert len(set(names)) == len(names)
+    for finding in findings:
+        assert finding["value"], finding
+        assert finding["lack"] or finding["ok"] is not False, finding
+        assert finding["remedy"] or not finding["lack"], finding
