@@ -15,10 +15,13 @@ from tests.experiments.analysis.simulated import BLOCKS, LASTING, NOISES, shares
 ALLOWED = 0.05
 
 
-@pytest.mark.parametrize("blocks", [6, 20])
-def test_a_null_campaign_of_144_cells_makes_no_false_claim(blocks: int) -> None:
+@pytest.mark.parametrize(
+    ("noise", "blocks"),
+    [("1 % shared by the cells of a launch", 6), ("twenty times as strong in some cells", 20)],
+)
+def test_a_null_campaign_of_144_cells_makes_no_false_claim(noise: str, blocks: int) -> None:
     """In at most 5 of 100: of 30 a share of 0.17 is three standard errors above that."""
-    assert shares(NOISES["1 % shared by the cells of a launch"], blocks, 30)["false"] <= 0.17
+    assert shares(NOISES[noise], blocks, 30)["false"] <= 0.17
 
 
 @pytest.mark.rare

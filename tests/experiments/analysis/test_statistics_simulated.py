@@ -112,44 +112,6 @@ def test_the_power_of_the_test_is_known(
     assert holm_rejects(logs).mean() == pytest.approx(power, abs=0.05)
 
 
-NOISE = {
-    "alike in all cells": (0.01, np.full(24, 0.03)),
-    "twenty times as strong in some cells": (0.01, np.geomspace(0.005, 0.1, 24)),
-    "mostly the launch's own": (0.03, np.full(24, 0.005)),
-}
-"""Standard deviation of a launch's log time that all its cells share, and of each of 24 cells."""
-
-
-@pytest.mark.parametrize("blocks", [6, 10])
-@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
-def test_without_an_effect_a_difference_is_claimed_in_one_cell_of_hundreds(
-    blocks: int, noise: tuple[float, Array]
-) -> None:
-    rng = np.random.default_rng(7)
-    of_launch, of_cell = noise
-    campaigns, cells = 100, of_cell.size
-
-    def arm() -> Array:
-        shared = of_launch * rng.normal(size=(campaigns, 1, blocks))
-        own = of_cell[:, np.newaxis] * rng.standard_t(4, size=(campaigns, cells, blocks))
-        return np.exp(shared + own)
-
-    host, again, docker = arm(), arm(), arm()
-    strayed = np.abs(np.median(again / host, axis=-1) - 1)
-    floors = np.quantile(strayed, statistics.CONFIDENCE, axis=1)
-    low, high = (
-        end.reshape(campaigns, cells) for end in intervals((docker / host).reshape(-1, blocks))
-    )
-    claims = [
-        statistics.verdict(low[c, n], high[c, n], floors[c]) == Verdict.DIFFERS
-        for c in range(campaigns)
-        for n in range(cells)
-    ]
-    alone = np.mean((low > 1) | (high < 1))  # what the interval would claim without the floor
-    assert alone > 0.01
-    assert np.mean(claims) <= 0.004
-
-
 @pytest.mark.parametrize(
     ("cost", "noise", "least", "most"),
     [(1.02, 0.01, 0, 0.05), (1.03, 0.01, 0, 0.005), (1.0, 0.005, 0.99, 1)],
