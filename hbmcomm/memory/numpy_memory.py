@@ -94,11 +94,8 @@ def _capsule(kind: str, handle: int) -> Any:
     addresses = (memkind.function_address(name) for name in memkind.NUMPY_FUNCTIONS)
     allocator = _Allocator(handle, *addresses)
     handler = _Handler(f"{_NAME}{kind}".encode(), 1, allocator)
-    _KEPT.append(handler)
+    _keep(handler)
     return capsule(ctypes.addressof(handler))
-
-
-_KEPT: list[_Handler] = []
 
 
 _NUMPY_CORE = "numpy._core._multiarray_umath"  # the module with the table; not public
@@ -119,7 +116,8 @@ _set_destructor = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_voi
     ("PyCapsule_SetDestructor", ctypes.pythonapi)
 )
 _keep = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
-_keep(_CAPSULE_NAME)  # for ever: arrays outlive this module when a process ends
+# What is kept stays for ever: arrays outlive this module when a process ends.
+_keep(_CAPSULE_NAME)
 
 
 def capsule(handler: int, end: int | None = None, owner: object = None) -> Any:
