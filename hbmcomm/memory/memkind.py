@@ -6,6 +6,7 @@ MEMKIND_HBW_NODES and pin to CPUs before.
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from typing import Any
 
@@ -104,8 +105,9 @@ def _has_numa() -> bool:
 
 @lru_cache(maxsize=1)
 def _library() -> Any:
+    # It stays for ever: NumPy may free arrays through it after this module's end.
     try:
-        return _ffi.dlopen(SONAME)
+        return _ffi.dlopen(SONAME, os.RTLD_NOW | os.RTLD_NODELETE)
     except OSError:
         raise MemkindError(f"{SONAME} is not installed; {INSTALL}") from None
 

@@ -90,8 +90,21 @@ from hbmcomm.memory import numpy_memory
 with hbmcomm.numpy_memory("regular"):
     x = np.ones(100_000)
 vars(numpy_memory).clear()
-others = [bytes([1 + each % 250]) * 11 for each in range(10_000)]  # in the place of what was freed
+others = [bytes([1 + number % 250]) * 11 for number in range(10_000)]  # takes freed memory
 del x
 print("freed")
 """)
     assert (result.returncode, result.stdout, result.stderr) == (0, "freed\n", "")
+
+
+@pytest.mark.parametrize("last", ["sys", "numpy", "encodings"])
+def test_modules_that_go_last_may_keep_arrays(python, last: str) -> None:
+    # as packages do that make constants when they are imported
+    result = python(f"""
+import {last}, numpy as np, hbmcomm
+{last}.kept = [hbmcomm.empty(100_000, kind="regular")]
+for kind in ("regular", "interleave"):
+    with hbmcomm.numpy_memory(kind):
+        {last}.kept.append(np.ones(100_000))
+""")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
