@@ -37,7 +37,9 @@ def printed(
     return functools.cache(of)
 
 
-@pytest.mark.parametrize("flavour", MPIS)
+@pytest.mark.parametrize(
+    "flavour", [pytest.param(mpi, marks=[pytest.mark.rare] * (mpi != "openmpi")) for mpi in MPIS]
+)
 def test_every_contender_of_every_mpi_is_right(printed: Callable[[str], str], flavour: str) -> None:
     for line in (
         "direct: 9",
