@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hbmcomm.errors import KindUnavailable, OutOfMemory
 from hbmcomm.memory import memkind
-from hbmcomm.memory.blocks import Block, check_memkind, reserve_range
+from hbmcomm.memory.blocks import check_memkind, reserve_range
 from hbmcomm.memory.kernel import Policy
 from hbmcomm.memory.kinds import Kind, Nodes, resolve
 
@@ -80,12 +80,12 @@ def _kind_of_range(kind: Kind) -> int:
     key = kind.policy, kind.nodes
     if key not in _of_ranges:
         block = reserve_range(kind)
-        _of_ranges[key] = memkind.new_kind(block.address, block.nbytes), block
-    return _of_ranges[key][0]
+        _keep(block)  # arrays are in it
+        _of_ranges[key] = memkind.new_kind(block.address, block.nbytes)
+    return _of_ranges[key]
 
 
-_of_ranges: dict[tuple[Policy, Nodes], tuple[int, Block]] = {}
-"""Made once and never freed: arrays are in them."""
+_of_ranges: dict[tuple[Policy, Nodes], int] = {}
 
 
 @cache

@@ -97,6 +97,27 @@ print("freed")
     assert (result.returncode, result.stdout, result.stderr) == (0, "freed\n", "")
 
 
+def test_an_array_outlives_the_range_of_a_kind_that_memkind_lacks(python) -> None:
+    # as where a module is loaded again, or two threads are the first in such a kind
+    result = python("""
+import gc, sys
+import numpy as np
+from hbmcomm import numpy_memory
+from hbmcomm.memory import memkind
+memkind.has_kind = lambda name: False
+with numpy_memory("regular"):
+    x = np.ones(100_000)
+del numpy_memory, memkind
+for name in [name for name in sys.modules if name.startswith("hbmcomm")]:
+    del sys.modules[name]
+gc.collect()
+print(x.sum())
+del x
+print("freed")
+""")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "100000.0\nfreed\n", "")
+
+
 @pytest.mark.parametrize("last", ["sys", "numpy", "encodings"])
 def test_modules_that_go_last_may_keep_arrays(python, last: str) -> None:
     # as packages do that make constants when they are imported
