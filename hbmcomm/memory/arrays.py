@@ -65,7 +65,7 @@ class ArrayFactory:
         return _zeroed(self.empty_like(a, dtype))
 
     def ones(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
-        return self.full(shape, 1, dtype)
+        return self.full(shape, 1, np.dtype(dtype))
 
     def ones_like(self, a: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
         array = self.empty_like(a, dtype)
@@ -80,6 +80,9 @@ class ArrayFactory:
     def asarray(self, a: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
         given = np.asarray(a)
         target = given.dtype if dtype is None else np.dtype(dtype)
+        if _depends_on_values(target):
+            given = np.asarray(a, target)
+            target = given.dtype
         block = _block(given)
         if block is not None and given.dtype == target and self.holds(block):
             return given
@@ -215,8 +218,15 @@ def owner_of(array: NDArray[Any]) -> object:
 
 
 def _dimensions(shape: Shape, dtype: DTypeLike) -> tuple[int, ...]:
-    outer = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    whole = shape[()] if isinstance(shape, np.ndarray) else shape  # of a 0-d array: its number
+    outer = tuple(whole) if isinstance(whole, Iterable) else (whole,)
     return (*outer, *np.dtype(dtype).shape)
+
+
+def _depends_on_values(dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy completes a dtype by the values of an array: a length, a unit, or a shape."""
+    has_unit = dtype.kind not in "mM" or np.datetime_data(dtype)[0] != "generic"
+    return bool(not dtype.itemsize or not has_unit or dtype.shape)
 
 
 def _axes_in_memory(like: NDArray[Any], dimensions: int) -> list[int]:

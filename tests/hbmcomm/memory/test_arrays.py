@@ -186,7 +186,34 @@ def test_a_shape_that_numpy_refuses_is_refused(shape) -> None:
 
 
 def test_an_integer_is_a_shape() -> None:
-    assert [hbmcomm.empty(count).shape for count in (0, np.int64(3))] == [(0,), (3,)]
+    counts = (0, np.int64(3), np.array(4))
+    assert [hbmcomm.empty(count).shape for count in counts] == [(0,), (3,), (4,)]
+
+
+@pytest.mark.parametrize("make", ["empty", "zeros", "ones"])
+def test_no_dtype_is_numpys_own(make: str) -> None:
+    assert getattr(hbmcomm, make)(3, None).dtype == getattr(np, make)(3, None).dtype
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype"),
+    [
+        (["abc", "de"], "S"),
+        (["abc", "de"], "U"),
+        ([1.5, 2.25], "S"),
+        (np.array([1.5, 2.25]), "V"),
+        (np.array([1.5, 2.25]), "(2,)f4"),
+        (np.array([[1], [2]]), "(2,)f4"),
+        (["2020-01-01"], "M8"),
+        (np.array(["2020-01-01"], "M8[ms]"), "M8"),
+        (np.array([3], "m8[h]"), "m8"),
+    ],
+)
+def test_asarray_takes_from_values_what_a_dtype_leaves_open(given, dtype: str) -> None:
+    ours, theirs = hbmcomm.asarray(given, dtype), np.array(given, dtype)
+    assert (ours.dtype, ours.tobytes()) == (theirs.dtype, theirs.tobytes())
+    assert hbmcomm.source(ours) is not None
+    assert hbmcomm.asarray(ours, ours.dtype) is ours
 
 
 def test_asarray_changes_dtype_and_takes_lists() -> None:
