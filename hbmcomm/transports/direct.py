@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 
 from hbmcomm.errors import HbmcommError
@@ -172,7 +174,8 @@ class DirectBase(Transport):
             call = self._read(status, name, *arguments)
         if not isinstance(call, Call):
             return super()._plan(name, info, *arguments)
-        return DirectPlan.of(self, self._core, call, partial(self._read, status, name, *arguments))
+        again = map(_as_given, arguments) if call.packs else arguments
+        return DirectPlan.of(self, self._core, call, partial(self._read, status, name, *again))
 
     def _through_mpi(self, name: str, call: Callable[[], Any], meet: bool = False) -> Any:
         """MPI's own call, once the core has noted it."""
@@ -202,6 +205,15 @@ class DirectBase(Transport):
         if self._state is None:
             return HbmcommError(FREED)
         return self._state.error(status)
+
+
+def _as_given(spec: Any) -> Any:
+    """A buffer's specification whose counts are not the program's, which may change them."""
+    if not isinstance(spec, list | tuple):
+        return spec
+    buffer, *others = spec
+    own = (deepcopy(it) if isinstance(it, list | tuple | np.ndarray) else it for it in others)
+    return [buffer, *own]
 
 
 def _is_elsewhere(spec: Any) -> bool:

@@ -19,6 +19,9 @@ ACTIVE = (
 """The text of the error of a second start."""
 FREED = "this communicator was freed; call Free() after its last use, or make another one"
 """The text of the error of a call that only hbmcomm can refuse; MPI refuses others itself."""
+_UNREADABLE_NOW = (
+    "this plan cannot read its buffers any more; free their datatype after the last run, not before"
+)
 
 
 class Plan(MPI.Prequest):
@@ -73,7 +76,7 @@ class DirectPlan(Plan):
     _owner: Owner
     _core: Any
     _call: Call
-    _read: Callable[[], Call]
+    _read: Callable[[], Any]
     _operation: int
     """The core's number of the operation in flight; 0: none; -1: one that was started slowly, and
     was complete at once."""
@@ -85,8 +88,11 @@ class DirectPlan(Plan):
     """The same while the plan is inactive; 0 while it is active, so that no run is quick."""
 
     @classmethod
-    def of(cls, owner: Owner, core: Any, call: Call, read: Callable[[], Call]) -> DirectPlan:
-        """A new plan; `read` builds its call again, where data is packed for one run."""
+    def of(cls, owner: Owner, core: Any, call: Call, read: Callable[[], Any]) -> DirectPlan:
+        """A new plan; `read` builds its call again, where data is packed for one run.
+
+        It returns something else than a `Call` where that is not possible any more.
+        """
         plan: DirectPlan = MPI.Prequest.__new__(cls)
         plan._owner, plan._core, plan._call, plan._read = owner, core, call, read
         plan._plan = ffi.new("hbm_plan *", {"comm": core, "call": call.call})
@@ -123,8 +129,11 @@ class DirectPlan(Plan):
                 HbmcommError("this plan was freed; make a new one with the *_init call")
             )
         if self._call.packs:
-            self._call = self._read()
-            self._plan.call = self._call.call
+            call = self._read()
+            if not isinstance(call, Call):
+                freed = self._owner == MPI.COMM_NULL
+                raise self._owner._reported(HbmcommError(FREED if freed else _UNREADABLE_NOW))
+            self._call, self._plan.call = call, call.call
         return int(ffi.cast("uintptr_t", self._plan)), self
 
     def _check_inactive(self) -> None:

@@ -153,6 +153,40 @@ def an_active_plan_that_packs_its_data_is_started_by_nobody() -> None:
 
 
 @promise
+def a_plan_that_packs_its_data_keeps_its_arguments() -> None:
+    every_other = MPI.FLOAT.Create_vector(2, 1, 2).Commit()
+    x, other = np.zeros(4, "float32"), np.zeros(4, "float32")
+    spec: list[Any] = [x, 1, every_other]
+    plan = comm.Bcast_init(spec)
+    for number, change in enumerate((lambda: spec.__setitem__(0, other), spec.clear), 1):
+        change()
+        x[:] = number if RANK == 0 else -1
+        plan()
+        assert x[0] == x[2] == number and not other.any()
+    counts, spread = np.full(2, 1), np.array([1, 0])
+    taken = np.zeros(6, "float32")
+    gathers = comm.Allgatherv_init(x[:2], [taken, counts, spread, every_other])
+    counts[:], spread[:] = 0, 0
+    x[:] = RANK + 1
+    gathers()
+    assert taken.tolist() == [2, 0, 2, 1, 0, 1]
+    every_other.Free()
+
+
+@promise
+def a_plan_that_packs_its_data_says_what_was_freed() -> None:
+    for transport in ("direct", "hierarchical"):
+        every_other = MPI.FLOAT.Create_vector(2, 1, 2).Commit()
+        of = Communicator(WORLD, "regular", transport)
+        plan = of.Bcast_init([np.zeros(4, "float32"), 1, every_other])
+        of.Free()
+        for call in (plan, plan.Start, plan):
+            with refused(HbmcommError, "this communicator was freed"):
+                call()
+        every_other.Free()
+
+
+@promise
 def startall_is_refused_and_harms_nothing() -> None:
     for planned in sums():
         for _ in range(2):
