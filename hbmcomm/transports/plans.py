@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, Never
 
 from mpi4py import MPI
 
@@ -40,6 +41,10 @@ class Plan(MPI.Prequest):
         """Run the collective from beginning to end."""
         self.Start()
         self.Wait()
+
+    def _starting(self, _status: int) -> tuple[Any, ...]:
+        """What `Start` starts where no transport has more to say: MPI's own request."""
+        return None, partial(MPI.Prequest.Start, self)
 
 
 def _put_start() -> None:
@@ -100,6 +105,10 @@ class DirectPlan(Plan):
         plan._address = 0 if call.packs else int(ffi.cast("uintptr_t", plan._plan))
         plan._quick = plan._address
         return plan
+
+    def __reduce__(self) -> Never:
+        """Refused, as mpi4py does for its own: a copy would have no collective."""
+        raise ValueError(f"cannot serialize {type(self).__name__!r} instance")
 
     def __call__(self) -> None:
         status = _run(self._quick)

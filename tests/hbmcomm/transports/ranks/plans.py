@@ -1,6 +1,8 @@
 """Rank program: persistent calls are what MPI's are. For two ranks."""
 
+import copy
 import gc
+import pickle
 import time
 import weakref
 from collections.abc import Callable
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm import Communicator, HbmcommError
+from hbmcomm import Communicator, HbmcommError, Plan
 from hbmcomm.transports.mpi_progress import serves_requests
 from tests.hbmcomm.ranks.promising import keep, promise
 from tests.hbmcomm.ranks.refusal import refused
@@ -184,6 +186,18 @@ def a_plan_that_packs_its_data_says_what_was_freed() -> None:
             with refused(HbmcommError, "this communicator was freed"):
                 call()
         every_other.Free()
+
+
+@promise
+def copies_of_a_plan_are_refused_and_a_plan_of_nothing_starts_nothing() -> None:
+    plan = comm.Bcast_init(np.zeros(4, "float32"))
+    for make in (copy.copy, copy.deepcopy, pickle.dumps):
+        with refused(ValueError, "cannot serialize"):
+            make(plan)
+    plan()
+    for call in (Plan().Start, Plan()):
+        with refused(MPI.Exception):
+            call()
 
 
 @promise
