@@ -86,7 +86,6 @@ def a_plan_keeps_its_buffers() -> None:
             assert (result() == 3).all()
             assert all((array == -7).all() for array in others)
             plan.Free()
-            del plan
             gc.collect()
             assert result() is None
 
