@@ -6,6 +6,7 @@ What MPI's shared windows give, for arena arrays: `share` names an array so that
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from hbmcomm.transports.transport import Neighbours, Transport
 Array = NDArray[Any]
 _WORD = 8  # bytes of a flag
 _raise, _await, _test = lib.hbm_raise_flags, lib.hbm_await_flag, lib.hbm_test_flag
+_integer = operator.index  # sums of NumPy's integers overflow
 
 
 class SharedArray(NamedTuple):
@@ -64,6 +66,7 @@ class Flags:
             IndexError: There are fewer flags.
             PeerError: A rank died or left before; the flags are as they were.
         """
+        first, count = _integer(first), _integer(count)
         if first < 0 or count < 0 or first + count > self._size:
             raise IndexError(f"flags {first} to {first + count - 1}: there are {self._size}")
         status = _raise(self._handle, self._address + _WORD * first, count, value)
@@ -77,6 +80,7 @@ class Flags:
             IndexError: There is no such flag.
             PeerError: The writer died or left, or a rank failed, before it raised the flag.
         """
+        index = _integer(index)
         if not 0 <= index < self._size:
             raise IndexError(f"flag {index}: there are {self._size}")
         status = _await(self._handle, self._writer, self._address + _WORD * index, value)
@@ -85,6 +89,7 @@ class Flags:
 
     def test(self, value: int, index: int = 0) -> bool:
         """Whether a flag is at least `value`; errors as for `wait`."""
+        index = _integer(index)
         if not 0 <= index < self._size:
             raise IndexError(f"flag {index}: there are {self._size}")
         status = _test(self._handle, self._writer, self._address + _WORD * index, value)

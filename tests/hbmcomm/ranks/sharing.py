@@ -58,6 +58,10 @@ def data_go_around_with_a_number_and_are_overwritten_once_the_next_rank_has_read
     many = comm.flags(counters)
     many.raise_to(ROUNDS + 1, 2, 5)
     assert len(many) == counters.size and many.test(ROUNDS + 1, 6)
+    for number in (np.int8, np.uint16, np.int32, np.uint64):
+        many.raise_to(ROUNDS + 1, number(2), number(5))
+        many.wait(ROUNDS + 1, number(6))
+        assert many.test(ROUNDS + 1, number(6))
     assert counters[2:7].tolist() == [ROUNDS + 1] * 5 and not counters[7]
     assert came.test(ROUNDS) and not came.test(ROUNDS + 9)
     for act in (lambda: many.wait(1, counters.size), lambda: many.test(1, -1)):
@@ -65,6 +69,8 @@ def data_go_around_with_a_number_and_are_overwritten_once_the_next_rank_has_read
             act()
     with refused(IndexError, f"there are {counters.size}"):
         many.raise_to(1, counters.size - 1, 2)
+    with refused(IndexError, f"there are {counters.size}"):
+        many.raise_to(1, 1, np.int8(127))  # of which the sum is negative
     comm.Barrier()
 
 
