@@ -6,6 +6,7 @@ Offsets and bytes only; neither ranks nor how they share memory.
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -84,8 +85,10 @@ def form_of(shape: int | Iterable[int], dtype: DTypeLike) -> Form:
         TypeError: The dtype has fields or Python objects.
         ValueError: Too many dimensions, or a negative size.
     """
-    form = Form(np.dtype(dtype), tuple(shape) if isinstance(shape, Iterable) else (shape,))
-    if form.dtype.hasobject or np.dtype(form.dtype.str) != form.dtype:
+    sizes = shape if isinstance(shape, Iterable) else (shape,)
+    form = Form(np.dtype(dtype), tuple(map(operator.index, sizes)))  # NumPy's would overflow
+    is_plain = np.dtype(form.dtype.str) == form.dtype and form.dtype.itemsize
+    if form.dtype.hasobject or not is_plain:
         raise TypeError(f"dtype {form.dtype} cannot be in a region; take numbers, such as float32")
     if len(form.shape) > _MOST_DIMENSIONS or min(form.shape, default=0) < 0:
         raise ValueError(

@@ -89,8 +89,9 @@ class RemoteRegion:
     def _describe(self, form: Form) -> None:
         memory, extent = self._end.memory, self._extent
         data = slice(extent.data, extent.data + form.nbytes)
+        array = memory[data].view(form.dtype).reshape(form.shape)
         memory[extent.description] = np.frombuffer(form.encoded(), np.uint8)
-        self._array = memory[data].view(form.dtype).reshape(form.shape)
+        self._array = array  # of what the description says, also after an error
         self._parts = (extent.description, data)
 
 

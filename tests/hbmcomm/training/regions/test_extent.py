@@ -47,7 +47,14 @@ def test_no_description_makes_a_reader_leave_its_region(description: bytes) -> N
 
 
 def test_a_structure_is_no_plain_number() -> None:
-    for dtype in (object, [("a", "f4"), ("b", "i4")]):
+    for dtype in (object, [("a", "f4"), ("b", "i4")], "S", "V", "U"):
         with pytest.raises(TypeError, match="take numbers"):
             form_of(3, dtype)
     assert struct.calcsize("16sQ8Q") == len(form_of((), "f4").encoded())
+
+
+def test_a_shape_may_have_integers_of_numpy_and_no_others() -> None:
+    assert form_of((np.int8(100), np.int32(2)), "f4").nbytes == 800
+    assert form_of([np.int32(65536)] * 2, "f4").nbytes == 2**34
+    with pytest.raises(TypeError, match="integer"):
+        form_of(1.5, "f4")

@@ -50,6 +50,11 @@ def shapes_change_without_new_regions(regions: Regions) -> None:
         remote.array(shape)
         shape[0] = 2
         assert remote.array(shape).shape == (2, 5)  # not what the list was
+        for wrong in ((np.int32(65536), np.int32(65536)), "float32"), ((3,), "S"):
+            with refused((ValueError, TypeError)):
+                remote.array(*wrong)
+            remote.array(shape)[...] = 4
+            remote.post()
         with refused(ValueError, f"take another rank of the {COMM.size} than this one, 0"):
             regions.open(0)
     elif COMM.rank == 1:
@@ -64,6 +69,9 @@ def shapes_change_without_new_regions(regions: Regions) -> None:
             own.release()
         np.testing.assert_array_equal(own.wait(), np.arange(10.0))
         own.release()
+        for _ in range(2):
+            np.testing.assert_array_equal(own.wait(), np.full((2, 5), 4))
+            own.release()
         with refused(ValueError, "nothing to release"):
             own.release()
         with refused(ValueError, "region 'y' of 0 bytes"):
