@@ -187,7 +187,7 @@ class Reducer:
             used += padded(nbytes)
         block = self._comm.zeros(used, "uint8")
         self._blocks.append(block)
-        self._next.append(dict(zip(ends, [*begins[1:], used], strict=True)))
+        self._next.append(dict(zip(ends, [*begins, used][1:], strict=True)))
         return [block[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
     def place_of(self, array: Array) -> Place | None:

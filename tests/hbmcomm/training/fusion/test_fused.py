@@ -61,6 +61,10 @@ def test_a_mean_needs_numbers_that_can_be_divided() -> None:
         fused.submit("n", np.ones(3, "int32"))
 
 
+def test_no_tensors_have_no_buffers(fused: FusedAllreduce) -> None:
+    assert fused.buffers([]) == []
+
+
 def test_an_error_of_the_program_leaves_without_the_other_ranks() -> None:
     with pytest.raises(ZeroDivisionError), FusedAllreduce(MPI.COMM_SELF) as fused:
         fused.submit("w", np.ones(3))
