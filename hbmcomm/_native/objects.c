@@ -121,6 +121,13 @@ static int take_buffers(message *m, PyObject *buffers)
     return m->views != NULL;
 }
 
+/* Whether an object is one that a program cannot tell from a copy, but for its identity. */
+static int is_immutable(PyObject *object)
+{
+    return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object)
+           || PyBytes_CheckExact(object) || PyBool_Check(object) || object == Py_None;
+}
+
 /* Whether a pickle holds all of an object: it has no buffers, or is a short array. To leave those out
    would take longer than to copy them. */
 static int stays_whole(PyObject *object)
@@ -130,8 +137,7 @@ static int stays_whole(PyObject *object)
     int dtype = hbm_read_array((uintptr_t)object, 0, &address, &entries);
     if (dtype >= 0)
         return entries * hbm_dtype_size(dtype) <= SHORT;
-    return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object)
-           || PyBytes_CheckExact(object) || PyBool_Check(object) || object == Py_None;
+    return is_immutable(object);
 }
 
 static PyObject *pickled(const exchange *e, message *m, PyObject *object)
@@ -500,6 +506,12 @@ static PyObject *load_with_buffers(const head *h, PyObject *memory)
     return result;
 }
 
+static PyObject *load_pickle(const exchange *e, PyObject *data)
+{
+    return e->is_standard ? PyObject_CallFunctionObjArgs(loads, data, NULL)
+                          : PyObject_CallMethod(pickler, "loads", "O", data);
+}
+
 static PyObject *load(const exchange *e, int index)
 {
     const head *h = &e->heads[index];
@@ -514,9 +526,27 @@ static PyObject *load(const exchange *e, int index)
     PyObject *data = PyBytes_FromStringAndSize(memory ? PyByteArray_AsString(memory) : block,
                                                h->data);
     if (data)
-        result = e->is_standard ? PyObject_CallFunctionObjArgs(loads, data, NULL)
-                               : PyObject_CallMethod(pickler, "loads", "O", data);
+        result = load_pickle(e, data);
     Py_XDECREF(data);
+    return result;
+}
+
+/* What the root of a broadcast gets: a copy, as all others, and as from mpi4py. */
+static PyObject *copy_of_own(const exchange *e, PyObject *object)
+{
+    const message *m = &e->messages[0];
+    if (is_immutable(object)) {
+        Py_INCREF(object);
+        return object;
+    }
+    if (!m->head.buffers)
+        return load_pickle(e, m->data);
+    PyObject *memory = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)m->head.bytes);
+    if (!memory)
+        return NULL;
+    write_message(m, PyByteArray_AsString(memory), 1);
+    PyObject *result = load_with_buffers(&m->head, memory);
+    Py_DECREF(memory);
     return result;
 }
 
@@ -553,14 +583,14 @@ static PyObject *reduced(PyObject *objects, int count, PyObject *op)
     return result;
 }
 
-static PyObject *result_of(const exchange *e, PyObject *objects, PyObject *own, PyObject *op)
+static PyObject *result_of(const exchange *e, PyObject *objects, PyObject *op)
 {
     PyObject *result = Py_None;
     int rank = e->comm->rank, count = e->received;
     switch (e->operation) {
     case HBM_BCAST:
     case HBM_SCATTER:
-        result = count ? PyList_GetItem(objects, 0) : own;
+        result = PyList_GetItem(objects, 0);
         break;
     case HBM_GATHER:
     case HBM_ALLGATHER:
@@ -605,7 +635,8 @@ static PyObject *do_call(exchange *e, PyObject *object, PyObject *op)
         objects = load_all(e);
     }
     if (objects)
-        result = result_of(e, objects, object, op);
+        result = e->moves == HBM_BCAST && e->sent ? copy_of_own(e, object)
+                                                  : result_of(e, objects, op);
     Py_XDECREF(objects);
     return result;
 }

@@ -131,10 +131,15 @@ def short_objects_wait_for_nobody_whatever_thresholds_are_set(transport: str) ->
 
 
 @promise(*TRANSPORTS)
-def the_root_of_bcast_gets_its_own_object_back(transport: str) -> None:
+def the_root_of_bcast_gets_a_copy_as_all_others(transport: str) -> None:
     with opened(transport) as comm:
-        thing = object()
-        assert comm.bcast(thing if RANK == 0 else None, 0) is thing or RANK
+        for length in (3, 10_000, 100_000):
+            own = [np.zeros(length), "a" * length, {"b": [1]}]
+            copy = comm.bcast(own if RANK == 0 else None, 0)
+            copy[0][:] = 1
+            copy[2]["b"].append(2)
+            assert not own[0].any() and own[2] == {"b": [1]} and copy[1] == own[1]
+            assert copy[0].flags.writeable and copy[0].sum() == length
 
 
 @promise(*TRANSPORTS)
