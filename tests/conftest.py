@@ -27,9 +27,7 @@ GUESTS, VISITS = "tests/experiments/emulation/", "tests/experiments/emulation/in
 STOPPED = "tests/experiments/emulation/test_stopped_campaign.py"
 CLUSTER = "tests/experiments/cluster/"
 CORE = "tests/native/"
-SANITIZED = tuple(
-    f"{CORE}test_core.py::test_core_alone[{build}-" for build in ("thread", "address")
-)
+CORE_ALONE = f"{CORE}test_core.py"
 pytest_plugins = ["tests.campaigns", "tests.second_user", "tests.sharing", "tests.skips"]
 
 hypothesis.settings.register_profile("suite", deadline=None)  # a busy machine takes its time
@@ -192,12 +190,12 @@ def _parameters(item: pytest.Item) -> list[object]:
 class InTwoGroups(LoadScopeScheduling):
     """Guests of emulated machines; and all else that does not run beside others.
 
-    Sanitized builds of the core are with the guests, and so are clusters: their hosts have a
-    /dev/shm of their own. Both groups take as long.
+    Builds of the core are with the guests, and so are clusters: their hosts have a /dev/shm of
+    their own. Both groups take as long.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        beside = nodeid.startswith((GUESTS, CLUSTER, *SANITIZED))
+        beside = nodeid.startswith((GUESTS, CLUSTER, CORE_ALONE))
         return "beside" if beside and not nodeid.startswith(STOPPED) else "alone"
 
 

@@ -238,7 +238,8 @@ def test_a_campaign_that_was_stopped_is_completed(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    measured(request("python program.py 50"), out)
+    (place / "program.sh").write_text("sleep 0.1\n")
+    measured(asked("sh program.sh", blocks=2, cores=2), out)
     block = json.loads((out / "blocks/0000.json").read_text())
     (out / "blocks/0000.json").write_text(json.dumps(block | {"runs": [], "lost": {"host": "x"}}))
     (out / "blocks/0001.json").unlink()
@@ -249,12 +250,11 @@ def test_a_campaign_that_was_stopped_is_completed(
     assert not any(block.lost for block in blocks), "what was lost is run again"
     assert not program_campaign.resume(out, stages)  # complete
     (out / "blocks/0001.json").unlink()
-    with (place / "program.py").open("a") as program:
-        program.write("print('another one')")
+    (place / "program.sh").write_text("sleep 0.2\n")
     with (tmp_path / "printed").open("w+") as printed:
         assert not program_campaign.resume(out, Stages(Console(file=printed, width=200)))
         printed.seek(0)
-        assert "program.py changed since the campaign began" in " ".join(printed.read().split())
+        assert "program.sh changed since the campaign began" in " ".join(printed.read().split())
     (out / "blocks/0001.json").unlink()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ExperimentsError, match="in copies of the folder where it began"):
