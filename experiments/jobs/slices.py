@@ -297,6 +297,7 @@ class Run:
         """Stop all its processes, and wait until the kernel shows that they are.
 
         Parents first: one that has just begun a child by vfork(2) stops once the child executes.
+        A look at many threads takes longer than their stop: what counts is when the look began.
         """
         deadline = time.monotonic() + STOP_PATIENCE
         seen, level = set[int](), self._roots()
@@ -304,15 +305,17 @@ class Run:
             own = level - self._launchers
             for pid in own:
                 _send(pid, signal.SIGSTOP)
-            for pid in own:
-                while _works(pid):
-                    if time.monotonic() > deadline:
-                        raise Unstoppable(
-                            f"process {pid} of the program does not stop within "
-                            f"{STOP_PATIENCE:.0f} s of SIGSTOP"
-                        )
+            working, looked = own, 0
+            while working:
+                if time.monotonic() > deadline:
+                    raise Unstoppable(
+                        f"process {min(working)} of the program does not stop within "
+                        f"{STOP_PATIENCE:.0f} s of SIGSTOP"
+                    )
+                looked = time.monotonic_ns()
+                working = {pid for pid in working if _works(pid)}
             if own:
-                self._stopped_since = time.monotonic_ns()
+                self._stopped_since = looked
             seen |= level
             level = {child for pid in seen for child in _children(pid)} | self._roots()
             level -= seen
