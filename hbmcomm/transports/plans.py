@@ -184,7 +184,7 @@ class DirectPlan(Plan):
                 HbmcommError("this plan is started; call Wait() before Free()")
             )
         self._core, self._address, self._quick = _NULL, 0, 0
-        self._call, self._read = Call(_NULL, (), False), tuple  # it had the buffers, too
+        self._call, self._read = Call(_NULL, (), False), tuple  # both held the buffers
 
     def _end(self, status: int) -> None:
         """End a started run; with HBM_PENDING a signal handler interrupted it and it goes on."""
