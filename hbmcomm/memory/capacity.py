@@ -6,6 +6,7 @@ the first access. So this module checks first, keeps a margin, and populates blo
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -170,8 +171,8 @@ def quotas(procfs: Path = Path("/proc")) -> tuple[Quota, ...]:
 def _folders(procfs: Path, controller: str) -> list[tuple[str, Path]]:
     """Version and folder of each group that limits this process; read once."""
     try:
-        groups = (procfs / "self/cgroup").read_text()
-        mounts = (procfs / "self/mountinfo").read_text()
+        groups = os.fsdecode((procfs / "self/cgroup").read_bytes())
+        mounts = os.fsdecode((procfs / "self/mountinfo").read_bytes())
     except OSError:
         return []
     folders = []

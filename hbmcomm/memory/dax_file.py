@@ -94,11 +94,11 @@ def mapped(
 ) -> Iterator[tuple[int, int, DaxFile]]:
     """The parts of a range of addresses of this process that are mapped from dax devices."""
     try:
-        lines = (procfs / "self/maps").read_text().splitlines()
+        lines = (procfs / "self/maps").read_bytes().splitlines()
     except OSError:
         return
-    for line in lines:
-        match = re.match(r"([0-9a-f]+)-([0-9a-f]+) ...s \S+ \S+ \d+ +(/.*)", line)
+    for line in lines:  # a name may be in any encoding
+        match = re.match(r"([0-9a-f]+)-([0-9a-f]+) ...s \S+ \S+ \d+ +(/.*)", os.fsdecode(line))
         if not match:
             continue
         low, high = max(int(match[1], 16), start), min(int(match[2], 16), end)

@@ -174,13 +174,13 @@ def mappings() -> list[tuple[int, int, dict[int, int]]]:
     ends = {
         int(first, 16): int(last, 16)
         for first, last in re.findall(
-            r"^([0-9a-f]+)-([0-9a-f]+) ", Path("/proc/self/maps").read_text(), re.MULTILINE
+            rb"^([0-9a-f]+)-([0-9a-f]+) ", Path("/proc/self/maps").read_bytes(), re.MULTILINE
         )
     }
     areas = []
-    for line in Path("/proc/self/numa_maps").read_text().splitlines():
+    for line in Path("/proc/self/numa_maps").read_bytes().splitlines():
         first = int(line.split(maxsplit=1)[0], 16)
-        pages = {int(node): int(count) for node, count in re.findall(r" N(\d+)=(\d+)", line)}
+        pages = {int(node): int(count) for node, count in re.findall(rb" N(\d+)=(\d+)", line)}
         areas.append((first, ends.get(first, first), pages))
     return areas
 

@@ -143,6 +143,13 @@ def proc(folder: Path, limits: dict[str, Files], version: str, group: str, root:
     return folder
 
 
+def test_a_mount_may_have_a_name_in_any_encoding(tmp_path: Path) -> None:
+    put(tmp_path / "self/cgroup", "0::/")
+    mount = b"31 23 0:28 / /mnt/caf\xe9 rw shared:9 - ext4 none rw\n"
+    (tmp_path / "self/mountinfo").write_bytes(mount)
+    assert quotas(tmp_path) == ()
+
+
 def v2(limit: str | int, used: int, cache: int = 0) -> Files:
     stat = f"anon 1\ninactive_file {cache}"
     return {"memory.max": str(limit), "memory.current": str(used), "memory.stat": stat}

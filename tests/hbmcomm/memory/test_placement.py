@@ -1,6 +1,7 @@
 """The kernel's word on where the pages of an array are, by whichever way it allows."""
 
 import mmap
+import os
 
 import numpy as np
 import pytest
@@ -114,6 +115,14 @@ def test_a_mapping_on_several_nodes_is_dealt_out_to_the_last_byte(monkeypatch) -
     placement = hbmcomm.placement(array)
     assert set(placement) == {0, 4, 5}
     assert sum(placement.values()) == 100_001
+
+
+def test_a_mapped_file_may_have_a_name_in_any_encoding(way: str, tmp_path) -> None:
+    name = os.fsdecode(bytes(tmp_path) + b"/caf\xe9")
+    other = np.memmap(name, np.uint8, "w+", shape=PAGE)
+    array = hbmcomm.full(100_001, 1, "uint8", kind="regular")
+    assert hbmcomm.placement(array) == {0: 100_001}
+    del other
 
 
 def test_the_node_of_a_page_is_known_once_it_is_touched() -> None:
