@@ -14,7 +14,7 @@ from mpi4py import MPI
 
 from hbmcomm.errors import ArenaUnavailable, HbmcommError, OutOfMemory
 from hbmcomm.hierarchical.transport import Hierarchical
-from hbmcomm.memory.kinds import Nodes, default_kind, resolve
+from hbmcomm.memory.kinds import Nodes, default_kind, node_numbers, resolve
 from hbmcomm.transports.direct import Direct
 from hbmcomm.transports.pickled import Pickles
 from hbmcomm.transports.transport import Buffers, Transport
@@ -83,22 +83,13 @@ def options_of(
     if not all(name in list(TRANSPORTS) for name in names):
         known = ", ".join(["auto", *TRANSPORTS])
         raise ValueError(f"unknown transport {transport!r}; known: {known}")
-    bound = None if nodes is None else _bound(nodes)
+    bound = None if nodes is None else node_numbers(nodes)
     if device is not None:
         file = os.fspath(device)
         _check_device(file, kind, names, bound)
         return Options("dax", bound, file, ("direct",))
     resolved = resolve(default_kind() if kind is None else kind, bound)
     return Options(resolved.name, bound, None, names)
-
-
-def _bound(nodes: Iterable[int]) -> Nodes:
-    try:
-        return tuple(nodes)
-    except TypeError:
-        raise TypeError(
-            f"nodes={nodes!r}: not a list of NUMA nodes; give one such as [0]"
-        ) from None
 
 
 def _check_device(

@@ -5,6 +5,7 @@ Knows the meaning of each name and the nodes that this process may use; allocate
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
@@ -170,12 +171,26 @@ def resolve(kind: str, nodes: Iterable[int] | None = None) -> Kind:
         nodes: Use exactly these nodes of the kind, strictly, at any distance.
 
     Raises:
-        ValueError: `kind` is not the name of a kind.
+        TypeError: `nodes` is not a list of numbers.
+        ValueError: `kind` is not the name of a kind, or `nodes` is empty.
         KindUnavailable: This machine has no such memory, or this process may not use it.
     """
-    wanted = None if nodes is None else tuple(sorted(set(nodes)))
+    wanted = None if nodes is None else tuple(sorted(set(node_numbers(nodes))))
     here = current()
     return _chosen(kind, here, tuple(os.sched_getaffinity(0)), _usable_nodes(here), wanted)
+
+
+def node_numbers(nodes: Iterable[int]) -> Nodes:
+    """The numbers of the nodes that a user asks for; errors as for `resolve`."""
+    try:
+        numbers = tuple(operator.index(number) for number in nodes)
+    except TypeError:
+        raise TypeError(
+            f"nodes={nodes!r}: not a list of NUMA nodes; give one such as [0]"
+        ) from None
+    if not numbers:
+        raise ValueError(f"nodes={nodes!r}: no NUMA node; give one such as [0], or leave nodes out")
+    return numbers
 
 
 _choices: dict[tuple[object, ...], tuple[Topology, Kind]] = {}

@@ -120,6 +120,20 @@ def test_an_unknown_kind_is_a_value_error_that_lists_the_known() -> None:
         hbmcomm.resolve("HBM")
 
 
+@pytest.mark.parametrize(
+    ("nodes", "error", "words"),
+    [
+        (0, TypeError, "nodes=0: not a list of NUMA nodes"),
+        ("0", TypeError, "nodes='0': not a list of NUMA nodes"),
+        ([0.0], TypeError, "not a list of NUMA nodes"),
+        ([], ValueError, "no NUMA node; give one"),
+    ],
+)
+def test_nodes_that_are_no_list_of_numbers_are_refused(nodes, error, words) -> None:
+    with pytest.raises(error, match=words):
+        hbmcomm.empty(3, kind="regular", nodes=nodes)
+
+
 def test_on_this_machine_ordinary_memory_can_be_had() -> None:
     assert hbmcomm.resolve("regular").nodes
 
