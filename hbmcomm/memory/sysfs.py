@@ -16,6 +16,9 @@ from hbmcomm.quantities import MIB
 INTERLEAVE_WEIGHTS = "kernel/mm/mempolicy/weighted_interleave"
 """Folder with a file nodeN for each node: its weight, 1 to 255."""
 
+MOST_NUMBER = 2**16
+"""More than any kernel's CPU or node has: a longer list is a mistake, and would fill the memory."""
+
 
 class NodeMemory(NamedTuple):
     """Bytes of a node; `available` adds the page cache that the kernel reclaims on demand."""
@@ -29,8 +32,11 @@ def parse_list(text: str) -> tuple[int, ...]:
     """The numbers in the kernel's list format: "0-3,8" is 0, 1, 2, 3, 8; else ValueError."""
     numbers: set[int] = set()
     for part in filter(None, text.strip().split(",")):
-        first, dash, last = part.partition("-")
-        numbers.update(range(int(first), int(last if dash else first) + 1))
+        start, dash, end = part.partition("-")
+        first, last = int(start), int(end if dash else start)
+        if not first <= last <= MOST_NUMBER:
+            raise ValueError(f"{part}: no range of numbers up to {MOST_NUMBER}")
+        numbers.update(range(first, last + 1))
     return tuple(sorted(numbers))
 
 

@@ -17,7 +17,7 @@ def test_a_list_reads_as_the_kernel_means_it() -> None:
     assert {text: sysfs.parse_list(text) for text in lists} == lists
 
 
-@pytest.mark.parametrize("text", ["x", "1-", "-1", "0,two"])
+@pytest.mark.parametrize("text", ["x", "1-", "-1", "0,two", "3-1", "0-99999999"])
 def test_what_is_no_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         sysfs.parse_list(text)
