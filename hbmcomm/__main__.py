@@ -79,7 +79,7 @@ def words_of_program(options: argparse.Namespace, usage: argparse.ArgumentParser
             if not words:
                 usage.error(f"{flag} needs the {'module' if flag == '-m' else 'code'} to run")
             return [flag, *words]
-    if not program:
+    if not program or not program[0]:
         usage.error("no program; give a Python file, or -m and a module")
     if program[0] != "-" and not Path(program[0]).exists():
         usage.error(f"no file {program[0]!r} in {Path.cwd()}; to run a module, put -m before it")

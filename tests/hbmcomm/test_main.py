@@ -94,6 +94,7 @@ def test_what_the_machine_lacks_is_one_line_of_rank_0(mpirun: Start) -> None:
     ("words", "text"),
     [
         ((), "no program; give a Python file, or -m and a module"),
+        (("",), "no program; give a Python file, or -m and a module"),  # as of an unset "$PROGRAM"
         (("-m",), "-m needs the module to run"),
         (("-c",), "-c needs the code to run"),
         (("nowhere.py",), "no file 'nowhere.py' in "),
