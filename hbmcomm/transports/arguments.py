@@ -15,7 +15,7 @@ import numpy as np
 from mpi4py import MPI
 
 from hbmcomm.transports import mpi_lock
-from hbmcomm.transports.message import Message, Unreadable, in_place, read, read_each
+from hbmcomm.transports.message import Message, Unreadable, in_place, indexed, read, read_each
 from hbmcomm.transports.native import REDUCTIONS, SHAPES, lib
 from hbmcomm.transports.operand import Operand, blocks, foreign, operand
 
@@ -129,12 +129,15 @@ def reduce_scatter(
 ) -> Operands:
     if recvcounts is None:
         raise Unserved  # mpi4py asks the other ranks for theirs
-    counts = [operator.index(count) for count in recvcounts]
+    try:
+        counts = indexed(recvcounts)
+    except (TypeError, ValueError) as error:
+        raise Unreadable from error
+    if len(counts) != comm.size or min(counts) < 0:
+        raise Unreadable
     taken = _folded(recvbuf, op, writable=True)
     given = taken.copied() if in_place(sendbuf) else _folded(sendbuf, op)
     own = sum(counts) if in_place(sendbuf) else counts[comm.rank]
-    if len(counts) != comm.size or min(counts) < 0:
-        raise Unreadable
     if (given.entries, taken.entries) != (sum(counts), own) or not _of_one_type(given, taken):
         raise Unreadable
     size = given.entry_bytes

@@ -164,9 +164,22 @@ def _integers(values: Any, blocks: int) -> list[int]:
     """One integer for each block, also from one for all."""
     if _is_integer(values):
         return [operator.index(values)] * blocks
-    if len(values) != blocks:  # mpi4py refuses a generator, too
+    if len(values) != blocks:
         raise ValueError
-    return [operator.index(value) for value in values]
+    return indexed(values)
+
+
+def indexed(values: Any) -> list[int]:
+    """The integers at the indices from 0 on, as mpi4py reads them, from a mapping by rank too.
+
+    Raises:
+        TypeError: It has no length or indices, as a generator or a set, or a value is no integer.
+        ValueError: It has no value at an index.
+    """
+    try:
+        return [operator.index(values[index]) for index in range(len(values))]
+    except LookupError as error:
+        raise ValueError from error
 
 
 def _is_integer(value: object) -> bool:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hbmcomm import CallMismatch, Communicator
 from hbmcomm.transports.direct import Direct
 from tests.hbmcomm.ranks.promising import keep, promise
+from tests.hbmcomm.ranks.refusal import refused
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.rank, WORLD.size
@@ -132,6 +133,29 @@ def in_place_a_rank_may_have_no_block_of_its_own() -> None:
         direct.Ialltoallv(MPI.IN_PLACE, spell(ours, of, MPI.BYTE)).Wait()
         WORLD.Alltoallv(MPI.IN_PLACE, [theirs, of[0], of[1], MPI.BYTE])
         assert np.array_equal(ours, theirs)
+
+
+@promise
+def counts_of_a_mapping_are_those_of_its_ranks() -> None:
+    counts = {rank: RANKS - 1 - rank for rank in range(RANKS)}
+    into, into_theirs = np.zeros(RANKS**2, "i4"), np.zeros(RANKS**2, "i4")
+    own, whole = filled(counts[RANK], "i4"), filled(sum(counts.values()), "i4")
+    for comm, taken in ((direct, into), (WORLD, into_theirs)):
+        comm.Allgatherv(own, [taken, counts])
+    assert np.array_equal(into, into_theirs)
+    for comm, taken in ((direct, into), (WORLD, into_theirs)):
+        comm.Reduce_scatter(whole, taken[: counts[RANK]], counts)
+    assert np.array_equal(into, into_theirs)
+
+
+@promise
+def counts_that_mpi4py_refuses_are_refused() -> None:
+    whole, own = np.zeros(2 * RANKS), np.zeros(2)
+    for comm in (direct, WORLD):
+        with refused(TypeError, "has no len"):
+            comm.Reduce_scatter(whole, own, (2 for _ in range(RANKS)))
+        with refused(ValueError, f"expecting {RANKS} items, got 1"):
+            comm.Reduce_scatter(whole, own, [2])
 
 
 @promise
