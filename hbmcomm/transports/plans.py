@@ -106,6 +106,23 @@ class DirectPlan(Plan):
         plan._quick = plan._address
         return plan
 
+    def __bool__(self) -> bool:
+        """Whether it is not freed, as in mpi4py; MPI's handle is null while it is inactive."""
+        return self._core is not _NULL
+
+    def __eq__(self, other: object) -> bool:
+        if self and self._has_no_handle():
+            return self is other
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]  # as mpi4py's
+
+    def _has_no_handle(self) -> bool:
+        return bool(MPI.Prequest.__eq__(self, MPI.REQUEST_NULL))
+
     def __reduce__(self) -> Never:
         """Refused, as mpi4py does for its own: a copy would have no collective."""
         raise ValueError(f"cannot serialize {type(self).__name__!r} instance")
@@ -151,7 +168,7 @@ class DirectPlan(Plan):
             is_over = bool(lib.hbm_is_over(self._operation))
         else:  # a thread that may not call MPI gave the plan no handle
             is_over = MPI.Query_thread() > MPI.THREAD_FUNNELED or MPI.Is_thread_main()
-        if self != MPI.REQUEST_NULL or not is_over or not self.Test():
+        if not self._has_no_handle() or not is_over or not self.Test():
             raise self._owner._reported(HbmcommError(ACTIVE))
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:

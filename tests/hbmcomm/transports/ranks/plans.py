@@ -200,6 +200,21 @@ def copies_of_a_plan_are_refused_and_a_plan_of_nothing_starts_nothing() -> None:
 
 
 @promise
+def a_plan_is_the_null_request_once_it_is_freed() -> None:
+    first, second = sums()[:2]
+    for planned in first, second:
+        for _ in range(2):
+            assert planned.plan and planned.plan == planned.plan != MPI.REQUEST_NULL
+            assert not (MPI.REQUEST_NULL == planned.plan or planned.plan == 3)  # noqa: SIM300
+            planned.start()
+            assert planned.plan and planned.plan != MPI.REQUEST_NULL
+            planned.wait()
+    assert first.plan != second.plan
+    first.plan.Free()
+    assert not first.plan and first.plan == MPI.REQUEST_NULL and second.plan != first.plan
+
+
+@promise
 def startall_is_refused_and_harms_nothing() -> None:
     for planned in sums():
         for _ in range(2):
