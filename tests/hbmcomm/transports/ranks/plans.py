@@ -215,6 +215,20 @@ def a_plan_is_the_null_request_once_it_is_freed() -> None:
 
 
 @promise
+def a_status_of_an_earlier_message_is_emptied() -> None:
+    for planned in sums():
+        for is_started in (False, True):
+            for complete in (planned.plan.Wait, planned.plan.Test):
+                status = MPI.Status()
+                status.source, status.tag = 1, 7
+                if is_started:
+                    planned.start()
+                while not complete(status):
+                    assert status.tag == 7
+                assert (status.source, status.tag) == (MPI.ANY_SOURCE, MPI.ANY_TAG)
+
+
+@promise
 def startall_is_refused_and_harms_nothing() -> None:
     for planned in sums():
         for _ in range(2):
