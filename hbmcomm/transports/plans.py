@@ -181,19 +181,19 @@ class DirectPlan(Plan):
         else:
             self._operation, self._quick = 0, self._address
             _take_back(id(self))
-        return _emptied(status)
+        return True if status is None else _emptied(status)
 
     def Test(self, status: MPI.Status | None = None) -> bool:
         """Whether the collective is complete; never blocks."""
         if self._operation <= 0:
             self._operation, self._quick = 0, self._address
             _take_back(id(self))
-            return _emptied(status)
-        code = _test(self._operation, id(self))
-        if code == _PENDING:
-            return False
-        self._end(code)
-        return _emptied(status)
+        else:
+            code = _test(self._operation, id(self))
+            if code == _PENDING:
+                return False
+            self._end(code)
+        return True if status is None else _emptied(status)
 
     def Free(self) -> None:
         """Release the buffers."""
@@ -215,8 +215,6 @@ class DirectPlan(Plan):
             self._owner._check(status)
 
 
-def _emptied(status: MPI.Status | None) -> Literal[True]:
+def _emptied(status: MPI.Status) -> Literal[True]:
     """True, once the status says what that of a null request does."""
-    if status is not None:
-        MPI.Request().Wait(status)
-    return True
+    return MPI.Request().Wait(status)
