@@ -176,7 +176,8 @@ def test_a_window_of_a_long_program_is_measured_by_its_progress(tmp_path: Path) 
     assert not lost
     for block in runs.blocks:
         for run in block.runs:
-            assert 0.5 < run.seconds < 1.0
+            assert run.seconds > 0.5
+            assert run.slices <= 30, "of 0.02 s at least: none begins beyond the window"
             steps = sum(run.calls["Allreduce"].calls) / 2
             assert run.metric
             assert abs(steps - run.metric) <= 3, "the last step that it printed"
