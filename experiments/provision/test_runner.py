@@ -1,9 +1,9 @@
 """The test suite: its tools, its parts, and which of them share the machine.
 
 Tests that start containers change the engine, and some look at the whole machine: these run one
-after the other, and often wait. Beside them are emulated machines, clusters and builds of
-the core, which mostly compute. All other tests run beside each other, as many as there are cores
-and one more, since a test often waits without using a core.
+after the other, and often wait. Beside them are emulated machines, clusters and builds of the core,
+which mostly compute. All other tests run beside each other, as many as there are cores and one
+more, since a test often waits without using a core.
 """
 
 import contextlib

@@ -80,8 +80,8 @@ def _kind_of_range(kind: Kind) -> int:
     key = kind.policy, kind.nodes
     if key not in _of_ranges:
         block = reserve_range(kind)
-        _keep(block)  # arrays are in it
         _of_ranges[key] = memkind.new_kind(block.address, block.nbytes)
+        _keep(block)  # arrays are in it
     return _of_ranges[key]
 
 
