@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
+import hbmcomm.ending  # noqa: F401  # its exit handlers are registered here
 from hbmcomm.errors import (
     ArenaUnavailable,
     CallMismatch,

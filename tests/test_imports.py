@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 STOREYS = ("hbmcomm", "experiments", "plots", "commands", "tasks", "setup")
 """Each may import those before it."""
 ORDER = {
-    "hbmcomm": "errors quantities typed_json authentication compiled_shims _native memory "
+    "hbmcomm": "ending errors quantities typed_json authentication compiled_shims _native memory "
     "transports hierarchical options allocation sharing derived communicator watching torch "
     "training costmodel __main__",
     "experiments": "model catalogue console processes schedule environments machine measure "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 from functools import cache
 from typing import Any
 
 import torch
 from torch import distributed
 
+from hbmcomm.ending import at_end
 from hbmcomm.torch import build
 from hbmcomm.transports.native import ffi, lib
 
@@ -39,7 +39,7 @@ def shim() -> Any:
     addresses = {name: address(ffi.addressof(lib, name)) for name in _FUNCTIONS}
     operators.use_core(addresses | {"hbm_interrupted": address(lib.hbm_interrupted)})
     operators.quicken(id(torch.ops.hbmcomm))
-    atexit.register(operators.abort_groups)  # their workers must not need Python once it has ended
+    at_end(operators.abort_groups)  # their workers must not need Python once it has ended
     return operators
 
 

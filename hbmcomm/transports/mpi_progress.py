@@ -5,13 +5,13 @@ Finds MPI's functions in the library that mpi4py has loaded, once, and passes th
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 from functools import cache
 from typing import Any
 
 from mpi4py import MPI
 
+from hbmcomm.ending import at_end
 from hbmcomm.transports.mpi_lock import handle_of
 from hbmcomm.transports.native import ffi, lib
 
@@ -92,6 +92,6 @@ def _end_with_mpi() -> None:
     def end(*_: Any) -> None:
         lib.hbm_use_mpi(ffi.NULL)
 
-    atexit.register(end)
+    at_end(end)
     key = MPI.Comm.Create_keyval(delete_fn=end)
     MPI.COMM_SELF.Set_attr(key, None)

@@ -7,11 +7,11 @@ buffers' affair. Needs no MPI.
 
 from __future__ import annotations
 
-import atexit
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from hbmcomm import ending
 from hbmcomm._native import _core  # type: ignore[attr-defined]
 from hbmcomm.errors import CallMismatch, HbmcommError, OutOfMemory, PeerError
 from hbmcomm.memory import cpu_location
@@ -200,8 +200,6 @@ def keep(owner: object, handle: Any, *used: object) -> None:
         owner: its end closes the state; if that fails, the program's end does.
     """
     _kept[_address(handle)] = (weakref.ref(owner), handle, *used)
-    atexit.unregister(_close_rest)  # the last that is registered runs first, before memory goes
-    atexit.register(_close_rest)
 
 
 def forget(handle: Any) -> None:
@@ -209,6 +207,7 @@ def forget(handle: Any) -> None:
     _kept.pop(_address(handle), None)
 
 
+@ending.at_end
 def _close_rest() -> None:
     """What finalizers have left, the newest first: states of several hosts before those of one."""
     for owner, handle, *_ in reversed(list(_kept.values())):
@@ -271,12 +270,21 @@ def explained(why: Any, own: int, names: Sequence[int]) -> HbmcommError:
         return OutOfMemory(f"rank {rank} has no memory left for staging buffers{end}")
     texts = {
         lib.HBM_PEER_DIED: "died",
-        lib.HBM_CLOSED: "has left the communicator" if why.rank != own else "(this one) freed it",
+        lib.HBM_CLOSED: "has left the communicator" if why.rank != own else _how_left(),
         lib.HBM_INTERRUPTED: "was interrupted in a collective",
         lib.HBM_UNTRUSTED: "named memory that is not its own, or that cannot be read",
     }
     text = texts.get(why.status, "has a control block that holds garbage")
     return PeerError(f"rank {rank} {text}{end}")
+
+
+def _how_left() -> str:
+    if ending.is_over():
+        return (
+            "(this one) left it as the program ended; an exit handler that calls a communicator "
+            "must be registered after hbmcomm is imported"
+        )
+    return "(this one) freed it"
 
 
 def _difference(why: Any) -> str:

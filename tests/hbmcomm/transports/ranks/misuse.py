@@ -1,10 +1,12 @@
 """Rank program: threads, forks, signals and careless ends do no harm. For three ranks."""
 
+import atexit
 import gc
 import os
 import signal
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +157,26 @@ def many_leave_neither_files_nor_mappings() -> None:
     now = held()
     assert now[0] <= files + 2, f"{now[0]} files open, before {files}"
     assert now[1] <= maps, f"{now[1]} mappings, before {maps}"
+
+
+@promise
+def exit_handlers_still_call_communicators() -> None:
+    """Also those made later; a handler's error alone would not end the program with an error."""
+
+    @atexit.register
+    def at_exit() -> None:
+        try:
+            total = np.empty(3)
+            request = comm.Iallreduce(np.full(3, float(RANK)), total)
+            with comm.Dup() as dup:
+                assert dup.allreduce([RANK]) == [0, 1, 2]
+            request.Wait()
+            assert (total == 3).all()
+        except BaseException:
+            traceback.print_exc()
+            WORLD.Abort(1)
+
+    comm = direct()
 
 
 def held() -> tuple[int, int]:
