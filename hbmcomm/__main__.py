@@ -82,8 +82,15 @@ def words_of_program(options: argparse.Namespace, usage: argparse.ArgumentParser
     if not program or not program[0]:
         usage.error("no program; give a Python file, or -m and a module")
     if program[0] != "-" and not Path(program[0]).exists():
-        usage.error(f"no file {program[0]!r} in {Path.cwd()}; to run a module, put -m before it")
+        usage.error(f"no file {program[0]!r} in {_folder()}; to run a module, put -m before it")
     return program
+
+
+def _folder() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return "the current folder, which has been removed"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -202,12 +202,25 @@ def asarray(
 
 def source(array: NDArray[Any]) -> Source | None:
     """What allocated the memory of an array or a view: "memkind", "mmap" (and mbind), "arena"
-    (memory that the ranks of a node share), or None: NumPy. Also for arrays of `numpy_memory`."""
+    (memory that the ranks of a node share), or None: NumPy. Also for arrays of `numpy_memory`.
+
+    Raises TypeError where it is no array of NumPy.
+    """
+    require_array(array)
     block = _block(array)
     if block is not None:
         return block.source
     base = owner_of(array)
     return "memkind" if isinstance(base, np.ndarray) and allocated_by_memkind(base) else None
+
+
+def require_array(value: object) -> None:
+    """Raise TypeError where a value is no array of NumPy, whose memory could be looked up."""
+    if not isinstance(value, np.ndarray):
+        raise TypeError(
+            f"needs an array of NumPy, not {type(value).__name__}; of an object that shares its "
+            "memory, numpy.asarray(object) gives one"
+        )
 
 
 def owner_of(array: NDArray[Any]) -> object:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from hbmcomm.errors import PlacementUnknown
 from hbmcomm.memory import dax_file, kernel
+from hbmcomm.memory.arrays import require_array
 from hbmcomm.memory.dax_file import DaxFile
 from hbmcomm.memory.kernel import PAGE
 
@@ -40,6 +41,7 @@ def placement(array: NDArray[Any]) -> dict[int, int]:
 
     Raises:
         PlacementUnknown: The kernel refuses all three methods, or gives no target node of a device.
+        TypeError: It is no array of NumPy.
     """
     by_node: Counter[int] = Counter()
     for low, high, device in _parts(array):
@@ -59,8 +61,9 @@ def node_of(array: NDArray[Any]) -> int | None:
     """The NUMA node of the first page of an array, by one system call.
 
     None: the array is empty, its page was never touched, or the kernel refuses (`placement` has
-    other ways then).
+    other ways then). Raises TypeError where it is no array of NumPy.
     """
+    require_array(array)
     try:
         return kernel.node_of(array.__array_interface__["data"][0]) if array.size else None
     except OSError:
@@ -81,6 +84,7 @@ def placement_method(array: NDArray[Any] | None = None) -> str:
 
 def _parts(array: NDArray[Any]) -> Iterator[tuple[int, int, DaxFile | None]]:
     """The array's range of addresses, in parts on a device and parts that are not."""
+    require_array(array)
     if not array.size:
         return
     start, end = byte_bounds(array)

@@ -160,7 +160,7 @@ def timeout(environ: Mapping[str, str] = os.environ) -> float:
     text = environ.get(TIMEOUT, "").strip() or "0"
     value = parse_quantity(text, {"": 1, "s": 1})
     if value is None:
-        raise HbmcommError(f"{TIMEOUT}={text} is no number of seconds; write one, such as 60")
+        raise HbmcommError(f"{TIMEOUT}={text}: write a whole number of seconds, such as 60")
     return float(value)
 
 

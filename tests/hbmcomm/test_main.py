@@ -112,6 +112,16 @@ def test_a_wrong_command_line_says_what_to_give(
     assert "usage: python -m hbmcomm [options] (PROGRAM | -m MODULE" in message
 
 
+def test_a_program_is_looked_for_where_the_folder_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    with pytest.raises(SystemExit):
+        main(("nowhere.py",))
+    assert "no file 'nowhere.py' in the current folder, which has been" in capsys.readouterr().err
+
+
 def test_help_has_a_line_to_copy_and_starts_no_mpi() -> None:
     code = "import runpy, sys; sys.argv = ['hbmcomm', '--help']\n"
     code += "try: runpy.run_module('hbmcomm', run_name='__main__')\n"

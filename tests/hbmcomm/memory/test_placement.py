@@ -37,6 +37,16 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
+QUESTIONS = (hbmcomm.placement, hbmcomm.placement_method, hbmcomm.node_of, hbmcomm.source)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("value", [3, [1.0], b"bytes"])
+def test_a_value_that_is_no_array_is_refused(question, value) -> None:
+    with pytest.raises(TypeError, match=f"needs an array of NumPy, not {type(value).__name__}"):
+        question(value)
+
+
 def fresh(pages: int) -> np.ndarray:
     """Pages that nobody has touched."""
     mapping = mmap.mmap(-1, pages * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
