@@ -2,16 +2,19 @@
 
 Tests that start containers change the engine, and some look at the whole machine: these run one
 after the other, and often wait. Beside them are emulated machines, clusters and builds of the core,
-which mostly compute. All other tests run beside each other, as many as there are cores and one
-more, since a test often waits without using a core.
+which mostly compute. Tests that start no ranks fill the time in which all of those wait, and the
+rest run beside each other, as many as there are cores and one more: a test often waits as well.
 """
 
 import contextlib
 import importlib.util
 import os
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -29,6 +32,8 @@ CHEAPER_STARTS = {
     "OMPI_MCA_btl": "^ofi",  # it sleeps for a second in MPI_Init
 }
 """Variables of the tests, which start some thousand Pythons."""
+MODEST = 5
+"""Niceness: a third of another's time. With much less, tests would run into their time limits."""
 NOTHING_CHOSEN = 5
 """How pytest ends where no test has the marks."""
 STAMP = ".test-tools"
@@ -36,8 +41,10 @@ TORCH_STAMP = ".test-torch"
 RELEASE_STAMP = ".release-tools"
 
 
-def commands(marks: str, cores: int, rare: bool = False) -> list[list[str]]:
-    """What is run with `python -m`, in order.
+def commands(marks: str, cores: int, rare: bool = False) -> list[list[list[str]]]:
+    """What is run with `python -m`, in order: steps, each of commands that run beside each other.
+
+    The first of a step has the machine; the others take what it leaves.
 
     Args:
         marks: pytest's -m, or "".
@@ -45,19 +52,22 @@ def commands(marks: str, cores: int, rare: bool = False) -> list[list[str]]:
         rare: Run the long proofs of rare events too; CI leaves them out.
     """
     also = (f" and ({marks})" if marks else "") + ("" if rare else f" and not {RARE}")
-    beside = ["-n", str(cores + 1), "--dist", "worksteal"] if cores > 1 else []
+    spread = ["-n", str(cores + 1), "--dist", "worksteal"] if cores > 1 else []
     in_groups = ["-n", "2", "--dist", "loadscope"] if cores > 1 else []
     return [
-        ["ruff", "check", "."],
-        ["ruff", "format", "--check", "."],
-        ["mypy"],
-        ["pytest", *beside, "-m", f"not ({ALONE}){also}"],
-        ["pytest", *in_groups, "-m", f"({ALONE}){also}"],
+        [["ruff", "check", "."]],
+        [["ruff", "format", "--check", "."]],
+        [["mypy"]],
+        [
+            ["pytest", *in_groups, "-m", f"({ALONE}){also}"],
+            ["pytest", *spread, "-m", f"not ({ALONE} or ranks){also}"],
+        ],
+        [["pytest", *spread, "-m", f"ranks and not ({ALONE}){also}"]],
     ]
 
 
-def run(wanted: Sequence[Sequence[str]], root: Path = ROOT) -> None:
-    """Every command in its turn; pytest's parts all run, whatever one of them finds.
+def run(wanted: Sequence[Sequence[Sequence[str]]], root: Path = ROOT) -> None:
+    """Every step in its turn; pytest's parts all run, whatever one of them finds.
 
     Raises:
         ExperimentsError: commands failed, or no test was chosen in any part.
@@ -65,22 +75,63 @@ def run(wanted: Sequence[Sequence[str]], root: Path = ROOT) -> None:
     failed: list[str] = []
     chosen, environment = False, os.environ | CHEAPER_STARTS
     with _compiling(root, environment) as compiled:
-        for words in wanted:
-            argv, tests = [sys.executable, "-m", *words], words[0] == "pytest"
+        for step in wanted:
+            tests = step[0][0] == "pytest"
             if tests:
                 compiled()
-            code = subprocess.run(argv, cwd=root, env=environment, check=False).returncode
-            if tests and code == NOTHING_CHOSEN:
-                continue
-            chosen |= tests
-            if code:
-                failed.append(f"test: {' '.join(words)} failed")
-                if not tests:
-                    break
+            codes = _beside_each_other(step, root, environment)
+            for words, code in zip(step, codes, strict=True):
+                if tests and code == NOTHING_CHOSEN:
+                    continue
+                chosen |= tests
+                if code:
+                    failed.append(f"test: {' '.join(words)} failed")
+            if failed and not tests:
+                break
     if failed:
         raise ExperimentsError("\n".join(failed))
     if not chosen:
         raise ExperimentsError("test: no test has these marks; see them: pytest --markers")
+
+
+def _beside_each_other(
+    step: Sequence[Sequence[str]], root: Path, environment: Mapping[str, str]
+) -> list[int]:
+    """The exit codes of commands; what those after the first print comes when all have ended."""
+    first, *others = [[sys.executable, "-m", *words] for words in step]
+    with contextlib.ExitStack() as stack:
+        started = []
+        for argv in others:
+            output = stack.enter_context(tempfile.TemporaryFile())
+            process = subprocess.Popen(
+                argv,
+                cwd=root,
+                env=environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.send_signal, signal.SIGINT)  # which it does not get by Ctrl-C
+            _make_modest(process.pid)
+            started.append((process, output))
+        codes = [subprocess.run(first, cwd=root, env=environment, check=False).returncode]
+        for process, output in started:
+            codes.append(process.wait())
+            output.seek(0)
+            shutil.copyfileobj(output, sys.stdout.buffer)
+            sys.stdout.flush()
+    return codes
+
+
+def _make_modest(session: int) -> None:
+    """Give the processes of a session less of the CPUs' time than others, where those want it.
+
+    A kernel with autogroups weighs sessions against each other, and processes within them alone.
+    """
+    os.setpriority(os.PRIO_PROCESS, session, MODEST)
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{session}/autogroup").write_text(str(MODEST), encoding="ascii")
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ import pytest
 from experiments.model.checkout import ROOT
 from experiments.model.errors import ExperimentsError
 from experiments.provision import test_runner
+from tests.awaiting import wait_for
 
 MARKED = """
 import pytest
@@ -46,13 +47,18 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def parts(marks: str, rare: bool = False) -> list[list[str]]:
-    return [words for words in test_runner.commands(marks, 1, rare) if words[0] == "pytest"]
+def parts(marks: str, rare: bool = False) -> list[list[list[str]]]:
+    return [step for step in test_runner.commands(marks, 1, rare) if step[0][0] == "pytest"]
+
+
+def chosen(marks: str, rare: bool = False) -> list[list[str]]:
+    """pytest's words for each part."""
+    return [words[1:] for step in parts(marks, rare) for words in step]
 
 
 def test_checkers_come_first_and_tests_share_the_cores_where_there_are_several() -> None:
     for cores in (1, 2, 16):
-        commands = test_runner.commands("", cores)
+        commands = [words for step in test_runner.commands("", cores) for words in step]
         programs = [words[0] for words in commands]
         checkers = programs[: programs.index("pytest")]
         assert set(checkers) == {"ruff", "mypy"}
@@ -62,22 +68,26 @@ def test_checkers_come_first_and_tests_share_the_cores_where_there_are_several()
         assert (max(workers, default=0) > cores) == (cores > 1), cores
 
 
-def test_the_users_marks_hold_in_both_parts() -> None:
-    assert [words[-1] for words in parts("not container or browser")] == [
-        "not (container or alone) and (not container or browser) and not rare",
-        "(container or alone) and (not container or browser) and not rare",
+def test_the_users_marks_hold_in_all_parts() -> None:
+    assert [words[-1] for words in chosen("not container or browser")] == [
+        f"{part} and (not container or browser) and not rare"
+        for part in (
+            "(container or alone)",
+            "not (container or alone or ranks)",
+            "ranks and not (container or alone)",
+        )
     ]
 
 
 def test_no_test_is_in_two_parts_or_in_none(project: Path) -> None:
     splits = {
-        ("", False): [3, 2],
-        ("", True): [4, 3],
-        ("not container", False): [3, 1],
-        ("browser", False): [1, 0],
-        ("rare", True): [1, 1],
+        ("", False): [2, 2, 1],
+        ("", True): [3, 3, 1],
+        ("not container", False): [1, 2, 1],
+        ("browser", False): [0, 1, 0],
+        ("rare", True): [1, 1, 0],
     }
-    commands = [words[1:] for asked in splits for words in parts(*asked)]
+    commands = [words for asked in splits for words in chosen(*asked)]
     program = (
         "import json, pytest, sys\n"
         "for words in json.loads(sys.argv[1]):\n"
@@ -87,8 +97,8 @@ def test_no_test_is_in_two_parts_or_in_none(project: Path) -> None:
     command = [sys.executable, "-c", program, json.dumps(commands)]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True)
     counts = [output.count("::test_of_") for output in done.stdout.split("command\n")[1:]]
-    pairs = [list(pair) for pair in zip(counts[::2], counts[1::2], strict=True)]
-    assert dict(zip(splits, pairs, strict=True)) == splits
+    triples = [list(triple) for triple in zip(*[iter(counts)] * 3, strict=True)]
+    assert dict(zip(splits, triples, strict=True)) == splits
 
 
 def test_a_part_without_tests_is_no_failure_and_none_with_any_is_one(project: Path) -> None:
@@ -101,15 +111,42 @@ def test_a_part_that_fails_is_named_and_the_other_runs_all_the_same(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (project / "test_marked.py").write_text(MARKED.format(body="assert False"))
-    failed = r"pytest -m not \(container or alone\) and not rare failed"
+    failed = r"pytest -m not \(container or alone or ranks\) and not rare failed"
     with pytest.raises(ExperimentsError, match=failed):
         test_runner.run(parts(""), project)
-    assert "2 passed" in capfd.readouterr().out
+    output = capfd.readouterr().out
+    assert (
+        output.index("2 passed") < output.index("1 failed, 1 passed") < output.index("1 passed, 6")
+    )
+
+
+def test_ctrl_c_ends_what_runs_beside_the_first(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And waits for it: tests remove what they made."""
+    begun, ended = project / "begun", project / "ended"
+    (project / "beside.py").write_text(
+        "import pathlib, time\n"
+        "try:\n"
+        "    pathlib.Path('begun').touch()\n"
+        "    time.sleep(100)\n"
+        "finally:\n"
+        "    pathlib.Path('ended').touch()\n"
+    )
+
+    def interrupted(*_: object, **__: object) -> None:
+        wait_for(begun.exists, "program beside")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(test_runner.subprocess, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        test_runner.run([[["pytest"], ["beside"]]], project)
+    assert ended.exists()
 
 
 def test_a_checker_that_fails_is_the_end(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ExperimentsError, match="no_such_checker failed"):
-        test_runner.run([["no_such_checker"], *parts("")], project)
+        test_runner.run([[["no_such_checker"]], *parts("")], project)
     assert "passed" not in capfd.readouterr().out
 
 
