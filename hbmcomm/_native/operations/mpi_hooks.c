@@ -106,6 +106,8 @@ void hbm_watch(void)
             ((register_progress)hbm_mpi_table.register_progress)(poll_for_open_mpi);
     } else if (!atomic_exchange(&hooked, 1)) {
         has_watcher = !hbm_start_thread(&watcher, NULL, watch, NULL);
+        if (!has_watcher) /* the next operation tries again */
+            atomic_store_explicit(&hooked, 0, memory_order_release);
     } else {
         wake_watcher();
     }

@@ -4,11 +4,13 @@
    before each of its stores and `exchanges` counts its exchanges. */
 #include "core_test.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "comm/progress.h"
+#include "memory/fork.h"
 
 static void (*before_store)(_Atomic int *flag);
 static _Atomic int exchanges, paused;
@@ -25,6 +27,15 @@ static inline int counted(int was)
     return was;
 }
 
+static int refusals; /* threads that the system refuses from now on */
+
+static int start_unless_refused(pthread_t *thread, const pthread_attr_t *attributes,
+                                void *(*run)(void *), void *argument)
+{
+    return refusals && refusals-- ? EAGAIN : hbm_start_thread(thread, attributes, run, argument);
+}
+
+#define hbm_start_thread start_unless_refused
 #undef atomic_store
 #undef atomic_store_explicit
 #undef atomic_exchange
@@ -92,6 +103,18 @@ static void end_with_an_operation_in_flight(void)
     use_mpi_for_test(NULL);
 }
 
+static void start_again_after_a_refusal(void)
+{
+    hbm_mpi table = {0};
+    refusals = 1;
+    use_mpi_for_test(&table);
+    watch_for_test();
+    CHECK(!refusals && !has_watcher, "the first start was not refused");
+    watch_for_test();
+    CHECK(has_watcher, "a thread that the system refused once is never started");
+    use_mpi_for_test(NULL);
+}
+
 /* ---- MPICH's hook ---- */
 
 static int (*hook)(void *thing);
@@ -134,5 +157,6 @@ void test_hooks(UNUSED uint64_t seed, UNUSED double seconds)
 {
     CHECK(in_time(end_while_the_watcher_goes_to_sleep, 10), "a wake-up at the end was lost");
     CHECK(in_time(end_with_an_operation_in_flight, 10), "an operation in flight holds the end back");
+    CHECK(in_time(start_again_after_a_refusal, 10), "later operations have no thread either");
     CHECK(in_time(start_while_the_hook_goes, 10), "an operation in flight has no hook");
 }
