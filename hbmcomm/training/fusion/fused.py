@@ -132,7 +132,8 @@ class FusedAllreduce(ClosedByAll):
             tensor: A NumPy array, or a torch tensor on the CPU; contiguous.
 
         Raises:
-            TypeError, ValueError: The tensor cannot be reduced in place, or `name` is pending.
+            TypeError, ValueError: The tensor cannot be reduced in place, or `name` is pending or
+                no string.
             HbmcommError: Closed, or unusable since an earlier error.
         """
         array, signature = self._submissions.take(name, tensor)

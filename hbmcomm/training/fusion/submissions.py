@@ -52,8 +52,10 @@ class Submissions:
         """The array of a tensor, on the same memory, and what other ranks need to know of it.
 
         Raises:
-            TypeError, ValueError: It cannot be reduced in place.
+            TypeError, ValueError: It cannot be reduced in place, or `name` is no string.
         """
+        if not isinstance(name, str):  # ranks exchange names as JSON, which has no other keys
+            raise TypeError(f"name={name!r}: not a string; submit as str({name!r})")
         last = self._last.get(name)
         if last is not None and last.is_of(tensor):
             return tensor, last.signature

@@ -40,6 +40,12 @@ def test_an_array_that_changes_is_looked_at_again(submissions: Submissions) -> N
         submissions.take("w", array)
 
 
+@pytest.mark.parametrize("name", [3, None, ("w", 1)])
+def test_a_name_is_a_string(submissions: Submissions, name: Any) -> None:
+    with pytest.raises(TypeError, match="not a string; submit as str"):
+        submissions.take(name, np.zeros(4, "f4"))
+
+
 def test_an_array_of_another_type_has_another_signature(submissions: Submissions) -> None:
     assert submissions.take("w", np.zeros(4, "f4"))[1].dtype == "float32"
     assert submissions.take("w", np.zeros(4, "f8"))[1].dtype == "float64"
