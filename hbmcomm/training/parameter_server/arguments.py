@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -91,8 +92,8 @@ def _is_shape(tensor: Any) -> bool:
 def _shape(tensor: Any) -> Shape:
     shape = tensor if _is_shape(tensor) else tensor.shape
     try:
-        return tuple(map(int, shape if isinstance(shape, Iterable) else (shape,)))
-    except (TypeError, ValueError):
+        return tuple(map(operator.index, shape if isinstance(shape, Iterable) else (shape,)))
+    except TypeError:
         raise TypeError(
             f"tensors hold {tensor!r}: neither a shape nor an array; give either"
         ) from None
@@ -102,6 +103,8 @@ def _checked(comm: Any, asked: Asked) -> _Common:
     shapes, most = tuple(map(_shape, asked.tensors)), asked.chunk_bytes
     if not shapes:
         raise ValueError("tensors: found none; give at least one shape or array")
+    if negative := [shape for shape in shapes if min(shape, default=0) < 0]:
+        raise ValueError(f"tensors: found the shape {negative[0]}; give sizes of at least 0")
     if not isinstance(asked.optimizer, Optimizer):
         raise TypeError(f"optimizer={asked.optimizer!r}: not an optimiser; give one such as SGD()")
     if most < LINE or most % LINE:

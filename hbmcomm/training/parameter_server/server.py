@@ -6,6 +6,7 @@ move data.
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -126,10 +127,12 @@ class ParameterServer(ClosedByAll):
         """The gradient of a tensor is complete: owners may add it now, before `step`.
 
         Raises:
+            TypeError: `key` is no whole number.
             ValueError: No such tensor, it was pushed in this step already, or this rank is no
                 worker.
             PeerError: A rank died or left.
         """
+        key = operator.index(key)
         if not 0 <= key < len(self.gradients):
             raise ValueError(
                 f"push({key}): this rank has {len(self.gradients)} gradients; push one of these"

@@ -182,13 +182,18 @@ def refusals() -> None:
         (ValueError, "chunk_bytes=100: not a positive multiple of 64", [3], {"chunk_bytes": 100}),
         (ValueError, "tensors: found none", [], {}),
         (ValueError, "shapes must be equal on all ranks", [3 + WORLD.rank // 3], {}),
+        (ValueError, "found the shape (-4,)", [-4, 40], {}),
         (TypeError, "neither a shape nor an array", ["x"], {}),
+        (TypeError, "neither a shape nor an array", [[0.5, 0.25]], {}),
         (TypeError, "ScalarType BFloat16", [3 if WORLD.rank else Unreadable()], {}),
     ]
     for kind, words, tensors, options in wrong:
         with refused(kind, words):
             ParameterServer(comm, tensors, SGD(1.0), **options)
     with ParameterServer(comm, [3, 4], SGD(1.0)) as server:
+        not_whole: Any = 1.0
+        with refused(TypeError, "interpreted as an integer"):
+            server.push(not_whole)
         server.push(1)
         for key, words in ((1, "pushed in this step already"), (2, "has 2 gradients")):
             with refused(ValueError, words):
