@@ -212,7 +212,9 @@ WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllO
 static void check_splits(const char *what, const at::Tensor &tensor,
                          const std::vector<int64_t> &splits, int ranks)
 {
-    const int64_t rows = tensor.dim() ? tensor.size(0) : 0;
+    TORCH_CHECK_VALUE(tensor.dim(), "hbm: all_to_all_single: the ", what, " has no dimension to "
+                      "split; pass it as .view(1)");
+    const int64_t rows = tensor.size(0);
     if (splits.empty()) {
         TORCH_CHECK(rows % ranks == 0, "hbm: all_to_all_single: the ", rows, " rows of the ", what,
                     " do not divide by ", ranks, " ranks; pass split sizes");

@@ -79,6 +79,13 @@ static void all_to_all_into_(const at::Tensor &output, const at::Tensor &input, 
     const auto group = find_group(handle);
     check("all_to_all_into_", output);
     check("all_to_all_into_", input);
+    TORCH_CHECK_VALUE(output.scalar_type() == input.scalar_type()
+                          && output.numel() == input.numel()
+                          && input.numel() % group->getSize() == 0,
+                      "hbm: all_to_all_into_: ", output.numel(), " elements of ",
+                      output.scalar_type(), " cannot take ", group->getSize(),
+                      " equal blocks of ", input.numel(), " of ", input.scalar_type(),
+                      "; give tensors of one type and length, a multiple of the ranks");
     group->complete("all_to_all_into_", [&](Group::Limit limit) {
         group->run_alltoall(output.view(-1), input.view(-1), {}, {}, limit);
     });

@@ -15,18 +15,36 @@ using Factor = c10d::NCCLPreMulSumSupplement;
 using Factor = c10d::PreMulSumSupplement;
 #endif
 
-/* The factor of a PREMUL_SUM. */
+/* A tensor times the factor of a PREMUL_SUM, in the tensor's own type: the core takes the type of
+   the elements that it writes from what this returns. */
 static at::Tensor scaled(const at::Tensor &tensor, const ReduceOp &op)
 {
     const auto *given = dynamic_cast<const Factor *>(op.supplement_.get());
     TORCH_CHECK_VALUE(given, "hbm: PREMUL_SUM without its factor");
-    if (given->tensor_factor.defined())
-        return tensor.mul(given->tensor_factor);
-    return tensor.mul(given->double_factor);
+    const at::Tensor &factor = given->tensor_factor;
+    if (!factor.defined())
+        return tensor.mul(given->double_factor).to(tensor.scalar_type());
+    TORCH_CHECK_VALUE(factor.numel() == 1, "hbm: the factor of a PREMUL_SUM has ", factor.numel(),
+                      " elements; give one");
+    return tensor.mul(factor.reshape({})).to(tensor.scalar_type());
 }
 
+template <class T> static void divide_each(at::Tensor &sum, int ranks)
+{
+    T *const elements = sum.data_ptr<T>();
+    for (int64_t i = 0; i < sum.numel(); i++)
+        elements[i] /= ranks;
+}
+
+/* torch divides no unsigned integers of more than a byte. */
 static void divide(at::Tensor &sum, int ranks)
 {
+    switch (sum.scalar_type()) {
+    case at::kUInt16: return divide_each<uint16_t>(sum, ranks);
+    case at::kUInt32: return divide_each<uint32_t>(sum, ranks);
+    case at::kUInt64: return divide_each<uint64_t>(sum, ranks);
+    default: break;
+    }
     if (at::isIntegralType(sum.scalar_type(), false))
         sum.div_(ranks, "trunc");
     else

@@ -79,9 +79,29 @@ def other_reductions() -> None:
     scaled = own(50, torch.float32)
     dist.all_reduce(scaled, dist._make_nccl_premul_sum(0.5))
     assert torch.equal(scaled, every.sum(0) * 0.5)
+    for dtype in (torch.uint16, torch.uint32, torch.uint64):
+        unsigned = torch.tensor([RANK, 9], dtype=dtype)
+        dist.all_reduce(unsigned, Op.AVG)
+        assert unsigned.tolist() == [(SIZE - 1) // 2, 9], dtype
     truth = torch.tensor([RANK == 0, True, False])
     dist.all_reduce(truth)
     assert truth.tolist() == [True, True, False]
+
+
+def factors_of_other_types() -> None:
+    """A factor's type changes neither the result's nor how much is written."""
+    for dtype, factor in itertools.product(
+        (torch.half, torch.float32, torch.int32),
+        (0.5, torch.tensor([0.5], dtype=torch.float64), torch.tensor([0.5], dtype=torch.half)),
+    ):
+        op = dist._make_nccl_premul_sum(factor)
+        memory = torch.full((6,), 7, dtype=dtype)
+        dist.reduce_scatter_tensor(memory[:2], torch.full((2 * SIZE,), 4, dtype=dtype), op)
+        assert memory.tolist() == [2 * SIZE] * 2 + [7] * 4, (dtype, factor)
+        for reduce in (dist.all_reduce, lambda tensor, op: dist.reduce(tensor, 0, op)):
+            tensor = torch.full((2,), 4, dtype=dtype)
+            reduce(tensor, op)
+            assert tensor.tolist() == [2 * SIZE] * 2 or RANK, (dtype, factor)
 
 
 def moves() -> None:
@@ -152,13 +172,17 @@ def refusals() -> None:
         (lambda: dist.all_reduce(UNALIGNED), "multiple of their element's size"),
         (lambda: dist.all_gather([torch.ones(2)] * (SIZE + 1), torch.ones(2)), f"found {SIZE + 1}"),
         (lambda: dist.all_to_all_single(torch.ones(SIZE), torch.ones(2 * SIZE)), "split sizes"),
+        (lambda: dist.all_to_all_single(torch.ones(()), torch.ones(())), "no dimension to split"),
     ):
         with refused((ValueError, RuntimeError), words):
             call()
     dist.barrier()
 
 
-for part in (reductions, other_reductions, moves, unequal_and_with_gaps, refusals):
+for part in (
+    *(reductions, other_reductions, factors_of_other_types),
+    *(moves, unequal_and_with_gaps, refusals),
+):
     part()
 if SIZE > 1:  # gloo has no connection from a rank to itself
     between_two()

@@ -70,6 +70,7 @@ assert mine.eq(SIZE).all()
 assert sum("hbmcomm.all_reduce_" in name for name in seen) == 2, seen
 
 gloo = dist.new_group(backend="gloo")
+odd = torch.ones(SIZE + 1)
 for call, words in (
     (lambda: ops.all_reduce_(mine, "mean", GROUP), "no reduction is called mean"),
     (lambda: ops.broadcast_(mine, SIZE, GROUP), f"no rank {SIZE} in a group of {SIZE} ranks"),
@@ -77,6 +78,9 @@ for call, words in (
     (lambda: ops.all_reduce_(mine, "sum", 99), "no process group has the handle 99"),
     (lambda: ops.all_reduce_(torch.ones(3, 3).t()[1:], "sum", GROUP), "contiguous"),
     (lambda: ops.all_gather_into_(every, torch.ones(3), GROUP), f"not {SIZE} times 3"),
+    (lambda: ops.all_to_all_into_(every, every.int(), GROUP), "of one type and length"),
+    (lambda: ops.all_to_all_into_(every, every[:SIZE], GROUP), "of one type and length"),
+    (lambda: ops.all_to_all_into_(odd, odd.clone(), GROUP), "a multiple of the ranks"),
     (lambda: ops.all_reduce_(mine, "sum"), "missing value for argument 'group'"),
     (lambda: ops.all_reduce_(mine, "sum", 2**64), "'group'"),
     (lambda: ops.all_reduce_(mine, 3, GROUP), "'op'"),
