@@ -89,9 +89,11 @@ void Group::leave()
     });
 }
 
+/* A century at most: clocks count nanoseconds, of which 64 bits hold three centuries. */
 Milliseconds Group::chosen(Milliseconds timeout) const
 {
-    return timeout == c10d::kUnsetTimeout ? options_->timeout : timeout;
+    static constexpr Milliseconds longest = std::chrono::hours(24 * 365 * 100);
+    return std::min(timeout == c10d::kUnsetTimeout ? options_->timeout : timeout, longest);
 }
 
 WorkPtr Group::enqueue(c10d::OpType type, Tensors outputs, Limit limit,

@@ -175,7 +175,7 @@ WorkPtr Group::submit(c10d::OpType type, const char *name, const Tensors &inputs
 
 template <class Act> void Group::complete(const char *name, Act act)
 {
-    const Limit limit{name, options_->timeout};
+    const Limit limit{name, chosen(c10d::kUnsetTimeout)};
     sequence_.fetch_add(1, std::memory_order_relaxed);
     if (!runs_now(limit, act))
         enqueue(c10d::OpType::UNKNOWN, {}, limit, {}, std::move(act))->wait();

@@ -2,6 +2,8 @@
 
 import itertools
 import sys
+import time
+from datetime import timedelta
 
 import torch
 from torch import distributed as dist
@@ -147,6 +149,12 @@ def unequal_and_with_gaps() -> None:
     assert leaf.detach().eq(SIZE).all()
 
 
+def a_timeout_beyond_the_clock() -> None:
+    group = dist.new_group(timeout=timedelta(days=400 * 365))
+    time.sleep(0.2 * RANK)
+    dist.barrier(group)
+
+
 def between_two() -> None:
     left, right = (RANK - 1) % SIZE, (RANK + 1) % SIZE
     received = torch.empty(1000)
@@ -181,7 +189,7 @@ def refusals() -> None:
 
 for part in (
     *(reductions, other_reductions, factors_of_other_types),
-    *(moves, unequal_and_with_gaps, refusals),
+    *(moves, unequal_and_with_gaps, refusals, a_timeout_beyond_the_clock),
 ):
     part()
 if SIZE > 1:  # gloo has no connection from a rank to itself
