@@ -244,6 +244,7 @@ typedef struct {
 } hbm_view;
 void hbm_set_view(hbm_view *view, uintptr_t address, uint64_t entries, int dtype, int writable);
 int hbm_is_in_place(uintptr_t id);
+int hbm_is_ndarray(uintptr_t id); /* exactly of that type */
 /* Reads the arguments of a call, of which there may be none; returns whether they are plain. */
 int hbm_read_call(const hbm_comm *comm, int operation, uintptr_t send, uintptr_t recv,
                   int reduction, int root, hbm_call *call);
@@ -257,7 +258,7 @@ int hbm_read_call(const hbm_comm *comm, int operation, uintptr_t send, uintptr_t
 void hbm_reductions(const uintptr_t *objects, int count);
 void hbm_datatypes(const uintptr_t *objects, const int *dtypes, int count);
 void hbm_pickles(uintptr_t dumps, uintptr_t loads, uintptr_t mpi4pys_pickler,
-                 uintptr_t get_referents, int highest_protocol);
+                 uintptr_t mpi4pys_buffer, uintptr_t get_referents, int highest_protocol);
 void hbm_keep_in(uintptr_t dict);
 int hbm_add_method(uintptr_t owner, uintptr_t function, int operation, uintptr_t name,
                    uintptr_t request);

@@ -1,10 +1,13 @@
 /* Lower-case collectives: Python objects as messages of the core.
 
-   A message is a pickle. Memory of arrays stays out of it (protocol 5), unless the program has set a
-   pickler of its own for mpi4py; a message then has the lengths of such buffers, the pickle and the
-   buffers. Ranks exchange short blocks first. A block has a head and, if there is room, the message.
-   The heads say whether any message is longer. Where all ranks learn that, what is longer follows in
-   another collective. In a gather only the root learns it, so that there always is another one.
+   A message is a pickle. Memory of NumPy's arrays stays out of it (protocol 5), unless the program
+   has set a pickler of its own for mpi4py; a message then has the lengths of such buffers, the pickle
+   and the buffers. Other objects that offer buffers get bytes or a bytearray back, as from mpi4py:
+   they may keep that object, or read all of the memory that a view is part of.
+
+   Ranks exchange short blocks first. A block has a head and, if there is room, the message. The heads
+   say whether any message is longer. Where all ranks learn that, what is longer follows in another
+   collective. In a gather only the root learns it, so that there always is another one.
 
    A rank that only sends short messages waits for nobody, as long as it is not SLOTS calls of the core
    ahead. A rank that cannot pickle its object says so in its head and raises the error. Ranks that
@@ -53,20 +56,22 @@ typedef struct {
     int gives_up;       /* it cannot go on with what the others do now */
 } exchange;
 
-static PyObject *dumps, *loads, *pickler, *get_referents, *protocol;
+static PyObject *dumps, *loads, *pickler, *buffer_type, *get_referents, *protocol;
 
 void hbm_pickles(uintptr_t dumps_object, uintptr_t loads_object, uintptr_t pickler_object,
-                 uintptr_t get_referents_object, int highest_protocol)
+                 uintptr_t buffer_object, uintptr_t get_referents_object, int highest_protocol)
 {
     PyGILState_STATE state = PyGILState_Ensure();
     dumps = (PyObject *)dumps_object;
     loads = (PyObject *)loads_object;
     pickler = (PyObject *)pickler_object;
+    buffer_type = (PyObject *)buffer_object;
     get_referents = (PyObject *)get_referents_object;
     protocol = PyLong_FromLong(highest_protocol);
     Py_INCREF(dumps);
     Py_INCREF(loads);
     Py_INCREF(pickler);
+    Py_INCREF(buffer_type);
     Py_INCREF(get_referents);
     PyGILState_Release(state);
 }
@@ -100,6 +105,23 @@ static int moves_of(int operation)
 }
 
 /* ---- pickling ---- */
+
+/* Called by `dumps` with a buffer that an object offers, and with the list of those to leave out;
+   returns whether the pickle holds it. */
+static PyObject *holds_buffer(PyObject *buffers, PyObject *buffer)
+{
+    PyObject *raw = PyObject_CallMethod(buffer, "raw", NULL);
+    PyObject *owner = raw ? PyObject_GetAttrString(raw, "obj") : NULL;
+    int is_left_out = owner && hbm_is_ndarray((uintptr_t)owner);
+    Py_XDECREF(owner);
+    Py_XDECREF(raw);
+    PyErr_Clear(); /* `dumps` refuses a buffer with gaps */
+    if (is_left_out && PyList_Append(buffers, buffer))
+        return NULL;
+    return PyBool_FromLong(!is_left_out);
+}
+
+static PyMethodDef callback = {"holds_buffer", holds_buffer, METH_O, NULL};
 
 /* Takes hold of the buffers that a pickle leaves out. */
 static int take_buffers(message *m, PyObject *buffers)
@@ -147,8 +169,8 @@ static PyObject *pickled(const exchange *e, message *m, PyObject *object)
     if (stays_whole(object))
         return PyObject_CallFunctionObjArgs(dumps, object, protocol, NULL);
     PyObject *buffers = PyList_New(0), *data = NULL;
-    PyObject *append = buffers ? PyObject_GetAttrString(buffers, "append") : NULL;
-    PyObject *named = append ? Py_BuildValue("{s:O}", "buffer_callback", append) : NULL;
+    PyObject *asked = buffers ? PyCFunction_New(&callback, buffers) : NULL;
+    PyObject *named = asked ? Py_BuildValue("{s:O}", "buffer_callback", asked) : NULL;
     PyObject *positional = named ? PyTuple_Pack(2, object, protocol) : NULL;
     if (positional)
         data = PyObject_Call(dumps, positional, named);
@@ -156,7 +178,7 @@ static PyObject *pickled(const exchange *e, message *m, PyObject *object)
         Py_CLEAR(data);
     Py_XDECREF(positional);
     Py_XDECREF(named);
-    Py_XDECREF(append);
+    Py_XDECREF(asked);
     Py_XDECREF(buffers);
     return data;
 }
@@ -508,8 +530,18 @@ static PyObject *load_with_buffers(const head *h, PyObject *memory)
 
 static PyObject *load_pickle(const exchange *e, PyObject *data)
 {
-    return e->is_standard ? PyObject_CallFunctionObjArgs(loads, data, NULL)
-                          : PyObject_CallMethod(pickler, "loads", "O", data);
+    if (e->is_standard)
+        return PyObject_CallFunctionObjArgs(loads, data, NULL);
+    if (!PyBytes_Size(data)) { /* as in mpi4py: what is empty is None */
+        Py_INCREF(Py_None);
+        return Py_None;
+    }
+    PyObject *own = PyByteArray_FromObject(data); /* may be written, as in mpi4py */
+    PyObject *buffer = own ? PyObject_CallFunctionObjArgs(buffer_type, own, NULL) : NULL;
+    PyObject *result = buffer ? PyObject_CallMethod(pickler, "loads", "O", buffer) : NULL;
+    Py_XDECREF(buffer);
+    Py_XDECREF(own);
+    return result;
 }
 
 static PyObject *load(const exchange *e, int index)
@@ -535,7 +567,7 @@ static PyObject *load(const exchange *e, int index)
 static PyObject *copy_of_own(const exchange *e, PyObject *object)
 {
     const message *m = &e->messages[0];
-    if (is_immutable(object)) {
+    if (e->is_standard && is_immutable(object)) { /* another pickler may change what it sends */
         Py_INCREF(object);
         return object;
     }

@@ -31,7 +31,7 @@ def put_calls(owner: type) -> None:
     Raises:
         ImportError: mpi4py's functions do not show their signatures.
     """
-    known = (pickle.dumps, pickle.loads, MPI.pickle, get_referents)
+    known = (pickle.dumps, pickle.loads, MPI.pickle, MPI.buffer, get_referents)
     lib.hbm_pickles(*map(id, known), pickle.HIGHEST_PROTOCOL)
     for name in CALLS:
         theirs, code = getattr(MPI.Intracomm, name), OPERATIONS.index(name.capitalize())

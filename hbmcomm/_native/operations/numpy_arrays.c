@@ -66,6 +66,11 @@ void hbm_set_view(hbm_view *view, uintptr_t address, uint64_t entries, int dtype
 
 int hbm_is_in_place(uintptr_t id) { return id == in_place && in_place; }
 
+int hbm_is_ndarray(uintptr_t id)
+{
+    return (uintptr_t)((const object *)id)->type == ndarray && ndarray;
+}
+
 /* The dtype's code; -1: not an exact ndarray or a view, not contiguous, not native, not writable. */
 int hbm_read_array(uintptr_t id, int writable, uintptr_t *address, uint64_t *entries)
 {

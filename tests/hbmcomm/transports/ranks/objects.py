@@ -159,6 +159,30 @@ def arrays_can_be_written_where_their_source_could_and_lie_as_their_type_needs(
             assert not comm.bcast([source, 0], 0)[0].flags.writeable
 
 
+class ZeroCopy(bytearray):
+    """As in Python's documentation of pickle: it reads what owns the memory that it gets."""
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        return self._reconstruct, (pickle.PickleBuffer(self),)
+
+    @classmethod
+    def _reconstruct(cls, memory: Any) -> Any:
+        return cls(memoryview(memory).obj)
+
+
+@promise(*TRANSPORTS)
+def objects_that_offer_buffers_get_what_a_pickle_gives_them(transport: str) -> None:
+    with opened(transport) as comm:
+        for size in (3, 100_000):
+            offered = map(pickle.PickleBuffer, (bytes(size), bytearray(size)))
+            own = [ZeroCopy(bytes([RANK]) * size), np.ones(size), *offered]
+            results = [comm.bcast(own, 0), *comm.allgather(own), *comm.alltoall([own] * RANKS)]
+            expected = [plain(comm).bcast(own, 0), *plain(comm).allgather(own) * 2]
+            assert equal(results, expected), str(results)[:200]
+        with refused(pickle.PicklingError, "non-contiguous"):
+            comm.allgather(pickle.PickleBuffer(np.zeros(8)[::2]))
+
+
 class Unpicklable:
     def __reduce__(self) -> Any:
         raise ArithmeticError("it cannot be pickled")
@@ -223,8 +247,18 @@ def a_pickler_that_the_program_has_set_is_used(transport: str) -> None:
         with opened(transport) as comm:
             for thing in (RANK, np.arange(100_000) + RANK):
                 assert equal(comm.allgather(thing)[RANK], thing)
+            MPI.pickle.__init__(pickle.dumps, type_read)
+            for thing in ("short", "x" * 5000):
+                for call in (comm.allgather, comm.bcast):
+                    assert equal(call(thing), getattr(plain(comm), call.__name__)(thing))
+            MPI.pickle.__init__(lambda obj: b"", pickle.loads)  # mpi4py gives it nothing to load
+            assert comm.allgather(RANK) == [None] * RANKS and comm.bcast(RANK) is None
     finally:
         MPI.pickle.__init__()
+
+
+def type_read(data: Any) -> Any:
+    return type(data), data.readonly, data.nbytes, pickle.loads(data.tobytes())
 
 
 @promise(*TRANSPORTS)
