@@ -15,7 +15,15 @@ import numpy as np
 from mpi4py import MPI
 
 from hbmcomm.transports import mpi_lock
-from hbmcomm.transports.message import Message, Unreadable, in_place, indexed, read, read_each
+from hbmcomm.transports.message import (
+    Message,
+    Moved,
+    Unreadable,
+    in_place,
+    indexed,
+    read,
+    read_each,
+)
 from hbmcomm.transports.native import REDUCTIONS, SHAPES, lib
 from hbmcomm.transports.operand import Operand, blocks, foreign, operand
 
@@ -182,8 +190,11 @@ def _folded(spec: Any, op: MPI.Op, count: int = 1, writable: bool = False) -> Op
 
     Raises:
         Unserved: The core does not have this reduction for data of this type.
+        Unreadable: See there; also for absolute addresses (MPI.BOTTOM).
     """
     number, message = _number(op), _message(spec, count, writable)
+    if isinstance(message.owner, Moved):
+        raise Unreadable  # functions of the program would get another datatype than theirs
     if number == lib.HBM_USER:
         if message.extent != message.datatype.size:
             raise Unserved

@@ -87,6 +87,18 @@ class Message(NamedTuple):  # not a dataclass: every call creates one, and this 
         return np.frombuffer(memory, np.uint8)
 
 
+class Moved:
+    """A datatype of absolute addresses, made to count from the lowest of them, `address`."""
+
+    def __init__(self, absolute: MPI.Datatype) -> None:
+        self.address, _ = absolute.Get_true_extent()
+        self.datatype = absolute.Create_hindexed([1], [-self.address]).Commit()
+
+    def __del__(self) -> None:
+        if not MPI.Is_finalized():
+            self.datatype.Free()
+
+
 def read_each(spec: Any, blocks: int, writable: bool = False) -> tuple[Message, ...]:
     """The messages, one for each block, that mpi4py reads from a specification of many.
 
@@ -111,7 +123,7 @@ def read(spec: Any, blocks: int = 1, writable: bool = False) -> Message:
         writable: The memory will be written.
 
     Raises:
-        Unreadable: Also for absolute addresses (MPI.BOTTOM), which only mpi4py can read.
+        Unreadable: See there.
     """
     try:
         return _read(*_items(spec, _PAIR), blocks, writable)
@@ -191,8 +203,12 @@ def _read(
 ) -> Message:
     if buffer is MPI.IN_PLACE:  # which exports no bytes
         raise ValueError
-    if buffer is None or buffer is MPI.BOTTOM:
+    owner: object
+    if buffer is None or (buffer is MPI.BOTTOM and _begins_at_0(datatype)):
         owner, address, length, code = None, 0, 0, None
+    elif buffer is MPI.BOTTOM:
+        owner = moved = Moved(datatype)
+        address, length, code, datatype = moved.address, 0, None, moved.datatype
     else:
         owner, address, length, readonly, code = _view(buffer)
         if writable and readonly:
@@ -211,6 +227,11 @@ def _read(
         if entries < 0 or (entries and not address):
             raise ValueError
     return Message(owner, address + offset, entries, type_, extent)
+
+
+def _begins_at_0(datatype: Any) -> bool:
+    """Whether it has no addresses: a name, or a datatype whose data is at its beginning."""
+    return not isinstance(datatype, MPI.Datatype) or datatype.Get_true_extent()[0] <= 0
 
 
 def _view(buffer: Any) -> Exported:

@@ -44,15 +44,18 @@ def first_of_bytes(_: object, other: MPI.buffer, datatype: MPI.Datatype) -> None
     """An operation that keeps its right operand: it does not commute."""
 
 
-FIXED = np.zeros(1, "i8")
-AT_AN_ADDRESS = MPI.INT64_T.Create_hindexed([1], [MPI.Get_address(FIXED)]).Commit()
+class OnDevice:
+    """An array as one on a GPU looks, which mpi4py passes to MPI by its address."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.__cuda_array_interface__ = array.__array_interface__
 
 
 def served_bcast(comm: Any, number: int) -> int:
     """A broadcast of a number from rank 0 that only MPI can do."""
-    FIXED[0] = number if RANK == 0 else -1
-    comm.Bcast([MPI.BOTTOM, 1, AT_AN_ADDRESS], 0)
-    return int(FIXED[0])
+    x = np.full(1, number if RANK == 0 else -1)
+    comm.Bcast(OnDevice(x), 0)
+    return int(x[0])
 
 
 EARLY: dict[str, tuple[int, Callable[[Any], Any]]] = {
@@ -77,17 +80,15 @@ def lower_case_calls_wait_for_nobody_for_whom_mpi4pys_do_not() -> None:
 @promise
 def upper_case_calls_that_mpi_serves_do_not_either() -> None:
     last = MPI.Op.Create(first_of_bytes, commute=False)
-    memory = np.arange(4.0) + 10 * RANK
+    x = np.arange(4.0) + 10 * RANK
     own, result = np.full(3, RANK, "int32"), np.zeros(3, "int32")
-    datatype = MPI.DOUBLE.Create_hindexed([4], [MPI.Get_address(memory)]).Commit()
     for transport in TRANSPORTS:
         with opened(transport) as comm:
-            late(partial(comm.Bcast, [MPI.BOTTOM, 1, datatype], 0))
-            assert (memory == np.arange(4.0)).all()
+            late(partial(comm.Bcast, OnDevice(x), 0))
+            assert (x == np.arange(4.0)).all()
             late(partial(comm.Reduce, own, result, last, 0), 1)
             assert RANK or (result == RANKS - 1).all(), result
-            memory += 10 * RANK
-    datatype.Free()
+            x += 10 * RANK
     last.Free()
 
 
