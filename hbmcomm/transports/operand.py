@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from mpi4py import MPI
-from numpy.typing import NDArray
 
-from hbmcomm.transports import mpi_lock
+from hbmcomm.transports import mpi_lock, type_map
 from hbmcomm.transports.message import Bytes, Message
 from hbmcomm.transports.native import DTYPES, PAIRS, ffi, lib
 
@@ -117,9 +116,10 @@ class Operand(NamedTuple):
         unpackings, kept = [], []
         at = self.address
         for message in filter(lambda destination: destination.nbytes, self.messages):
-            runs = _runs(message.datatype)
-            first = min(0, *(offset for offset, _ in runs))
-            parts = ffi.new("hbm_part[]", [(offset - first, length) for offset, length in runs])
+            runs = type_map.runs(message.datatype)
+            first = min(0, int(runs[:, 0].min()))
+            parts = ffi.new("hbm_part[]", len(runs))
+            ffi.memmove(parts, np.ascontiguousarray(runs - [first, 0]), runs.nbytes)
             unpackings.append(
                 {
                     "from": at,
@@ -219,49 +219,6 @@ def _code(datatype: MPI.Datatype) -> int | None:
     with mpi_lock.bases(datatype) as bases:
         codes = {_code(base) for base in bases}
     return codes.pop() if len(codes) == 1 else None
-
-
-def _runs(datatype: MPI.Datatype) -> list[Part]:
-    """The bytes of one entry, as (offset from its address, length), in the order of its packing."""
-    if datatype.is_predefined and datatype.size == datatype.extent:
-        return [(0, datatype.size)]
-    offsets = _packed_offsets(datatype)
-    ends = np.flatnonzero(np.diff(offsets) != 1) + 1
-    starts = np.concatenate([[0], ends])
-    lengths = np.diff(np.concatenate([starts, [offsets.size]]))
-    return [
-        (int(offsets[start]), int(length)) for start, length in zip(starts, lengths, strict=True)
-    ]
-
-
-def _packed_offsets(datatype: MPI.Datatype) -> NDArray[np.int64]:
-    """For each packed byte of an entry, its offset in memory.
-
-    MPI packs entries that contain the offsets of their bytes, one base-256 digit at a time. It may
-    leave out the padding of a long double: such bytes follow the one before.
-    """
-    lower, extent = datatype.Get_true_extent()
-    before = max(-lower, 0)  # bytes of the entry in front of its address
-    span = np.arange(before + max(lower + extent, datatype.extent), dtype=np.int64)
-    offsets = np.zeros(datatype.size, np.int64)
-    is_packed = np.ones(datatype.size, bool)
-    for shift in range(0, int(span.size).bit_length(), 8):
-        digits = (span >> shift & 0xFF).astype(np.uint8)
-        one: Any = MPI.buffer.fromaddress(digits.ctypes.data + before, datatype.extent)
-        packed, again = _filled(datatype, 0), _filled(datatype, 0xFF)
-        for buffer in (packed, again):
-            datatype.Pack(one, buffer, 0, MPI.COMM_SELF)
-        offsets |= packed[: offsets.size].astype(np.int64) << shift
-        is_packed &= (packed == again)[: offsets.size]
-    index = np.arange(offsets.size)
-    last = np.maximum.accumulate(np.where(is_packed, index, 0))
-    known: NDArray[np.int64] = offsets[last] + index - last - before
-    return known
-
-
-def _filled(datatype: MPI.Datatype, value: int) -> Bytes:
-    """A buffer for one packed entry."""
-    return np.full(mpi_lock.pack_size(datatype, 1), value, np.uint8)
 
 
 def _codes() -> dict[int, int]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from mpi4py import MPI
 
 import hbmcomm
 from hbmcomm import Communicator
+from hbmcomm.transports import type_map
 from tests.hbmcomm.ranks.promising import keep, promise
 from tests.hbmcomm.ranks.refusal import refused
 
@@ -282,6 +284,88 @@ def data_may_lie_before_its_address_or_have_no_bytes(transport: str) -> None:
         assert comm.rank or (taken == [0, 1, 2]).all()
     before.Free()
     nothing.Free()
+
+
+@promise("direct", "hierarchical")
+def one_rank_may_give_absolute_addresses(transport: str) -> None:
+    """Of two arrays, for one message, where the other ranks give plain arrays."""
+    x, y = np.arange(2.0) + WORLD.rank, np.full(5, 7.0)
+    places = [MPI.Get_address(x), MPI.Get_address(y[1:])]
+    both = MPI.DOUBLE.Create_hindexed([2, 2], places).Commit()
+    absolute, everyone = [MPI.BOTTOM, 1, both], range(WORLD.size)
+    first = WORLD.rank == 0
+    with Communicator(WORLD, transport=transport) as comm:
+        plain = np.full(4, float(comm.rank))
+        comm.Bcast(absolute if first else plain)
+        assert first or (plain == [0, 1, 7, 7]).all(), plain
+        taken = np.zeros((comm.size, 4))
+        comm.Allgather(absolute if first else plain, taken)
+        assert (taken == [0, 1, 7, 7]).all(), taken
+        comm.Gatherv(plain, [taken, [4] * comm.size] if first else None)
+        comm.Scatter(taken + np.c_[everyone] if first else None, absolute if first else plain)
+        assert first or (plain == np.array([0, 1, 7, 7]) + comm.rank).all(), plain
+        plan = comm.Bcast_init(absolute if comm.rank == 1 else plain, 1)
+        for number in range(2):
+            x[:], y[:] = number, -number
+            plan()
+            assert comm.rank == 1 or (plain == [number, number, -number, -number]).all(), plain
+        comm.Ibcast(absolute if first else np.arange(4.0), 1).Wait()
+        assert not first or (np.r_[x, y] == [0, 1, -1, 2, 3, -1, -1]).all(), y
+    both.Free()
+
+
+def made_at_random(rng: np.random.Generator, depth: int) -> MPI.Datatype:
+    """A datatype whose entries do not overlap, made by up to `depth` constructors of MPI."""
+    if depth == 0:
+        return (MPI.BYTE, MPI.INT, MPI.DOUBLE, MPI.DOUBLE_INT, MPI.SHORT_INT)[rng.integers(5)].Dup()
+    base, two = made_at_random(rng, depth - 1), made_at_random(rng, depth - 1)
+    extent, (a, b, c) = base.extent, (int(number) for number in rng.integers(1, 4, 3))
+    low = -int(rng.integers(0, 3)) * extent
+    order = (MPI.ORDER_C, MPI.ORDER_F)[rng.integers(2)]
+    block, default = MPI.DISTRIBUTE_CYCLIC, MPI.DISTRIBUTE_DFLT_DARG
+    makers: list[Callable[[], MPI.Datatype]] = [
+        lambda: base.Create_contiguous(a),
+        lambda: base.Create_vector(a, b, b + c),
+        lambda: base.Create_hvector(a, b, b * extent + 8 * c),
+        lambda: base.Create_indexed([a, b, c], [9, -3, 1]),
+        lambda: base.Create_hindexed([a, b], [low, 3 * extent]),
+        lambda: base.Create_indexed_block(b, [8, 0, 4]),
+        lambda: base.Create_hindexed_block(b, [low, 4 * extent]),
+        lambda: base.Create_subarray([a + 2, b + 2, c + 2], [a + 1, 2, c + 1], [1, b, 1], order),
+        lambda: base.Create_darray(2, a % 2, [a + 4], [block], [default], [2], order),
+        lambda: base.Create_resized(low, 9 * extent),
+        lambda: MPI.Datatype.Create_struct([a, b], [low, 4 * extent], [base, two]),
+    ]
+    made = makers[rng.integers(len(makers))]()
+    for part in (base, two):
+        part.Free()
+    return made
+
+
+@promise
+def bytes_of_datatypes_are_where_mpi_has_them() -> None:
+    """Of datatypes of all constructors; a long column of a matrix is as quick as its entries."""
+    rng = np.random.default_rng(WORLD.rank)
+    for _ in range(300):
+        datatype = made_at_random(rng, int(rng.integers(1, 4))).Commit()
+        low, extent = datatype.Get_true_extent()
+        size = datatype.Pack_size(1, MPI.COMM_SELF)
+        if 0 < datatype.size <= size and extent < 10**6:
+            packed = rng.integers(1, 256, size).astype("u1")
+            before = max(0, -low, -datatype.lb)
+            theirs = np.zeros(before + max(low, 0) + extent + abs(datatype.extent), "u1")
+            ours = theirs.copy()
+            entry = MPI.buffer.fromaddress(theirs[before:].ctypes.data, datatype.extent)
+            datatype.Unpack(packed, 0, entry, MPI.COMM_SELF)
+            at = 0
+            for offset, length in type_map.runs(datatype):
+                ours[before + offset :][:length] = packed[at : at + length]
+                at += length
+            assert at == datatype.size and (ours == theirs).all(), datatype.decode()
+        datatype.Free()
+    column = MPI.DOUBLE.Create_vector(1000, 1, 10**7).Commit()  # of 80 GB
+    assert (type_map.runs(column) == [[80_000_000 * row, 8] for row in range(1000)]).all()
+    column.Free()
 
 
 @promise
