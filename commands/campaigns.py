@@ -11,8 +11,7 @@ from commands.folders import new_figures, new_results, newest, writable
 from commands.stored import draw_and_report
 from experiments.catalogue import spec
 from experiments.cluster import jobs, sites
-from experiments.console.output import print_text
-from experiments.console.stages import Stages
+from experiments.console import Stages, print_text
 from experiments.driver import campaign, campaign_file, overview
 from experiments.driver.campaign_file import Request
 from experiments.model.errors import ExperimentsError

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from experiments.cluster import jobs, sites, states
 from experiments.cluster.sites import Site
-from experiments.console.output import print_text
-from experiments.console.stages import Stages
+from experiments.console import Stages, print_text
 from experiments.driver import backends, campaign, campaign_file, reaper
 from experiments.driver.campaign_file import Campaign, Request
 from experiments.model.checkout import ROOT

@@ -17,7 +17,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit, ParseError
 from invoke.tasks import task
 
-from experiments.console.output import print_text, printable
+from experiments.console import print_text, printable
 from experiments.model.errors import ExperimentsError
 from hbmcomm import HbmcommError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from invoke.exceptions import Exit
 
 from commands.flags import check_choice, whole_number
-from experiments.console.output import print_text
+from experiments.console import print_text
 from experiments.emulation import lasting
 from experiments.emulation.host_plan import Plan
 from experiments.environments.hosts import dealt

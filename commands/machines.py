@@ -3,8 +3,7 @@
 from invoke.exceptions import Exit
 
 from commands.flags import check_choice
-from experiments.console.output import print_text
-from experiments.console.stages import Stages
+from experiments.console import Stages, print_text
 from experiments.emulation import description, guest_command
 from experiments.model.environment import MPIS
 from experiments.model.errors import ExperimentsError

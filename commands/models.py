@@ -6,8 +6,7 @@ from pathlib import Path
 
 from commands.flags import check_choice, whole_number
 from commands.folders import new_figures, stored
-from experiments.console.output import print_text
-from experiments.console.stages import Stages
+from experiments.console import Stages, print_text
 
 BENCH = ".json.xz"
 """What the name of a bench's stored medians ends with."""

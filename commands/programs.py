@@ -6,8 +6,7 @@ from pathlib import Path
 
 from commands.flags import whole_number
 from commands.folders import new_results, newest, writable
-from experiments.console.output import print_text
-from experiments.console.stages import Stages
+from experiments.console import Stages, print_text
 from experiments.model import program
 from experiments.model.errors import ExperimentsError
 from experiments.results.program_runs import is_program, read_runs

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from commands.flags import check_choice
-from experiments.console.output import print_text
-from experiments.console.stages import Stages
+from experiments.console import Stages, print_text
 from experiments.doctor import report
 from experiments.model import environment, quantities
 from experiments.model.environment import MPIS

@@ -9,8 +9,7 @@ from pathlib import Path
 from commands import programs
 from commands.flags import check_choice
 from commands.folders import FIGURES, new_figures, newest, stored, writable_file
-from experiments.console.output import print_text
-from experiments.console.stages import Stages
+from experiments.console import Stages, print_text
 from experiments.model.errors import ExperimentsError
 from experiments.results import archive as archives
 from experiments.results.program_runs import is_program

@@ -36,7 +36,7 @@ REASONS = {
 }
 """(file, what it uses): why no one else's bytes come there."""
 TABLES = ("to_table", "tuning_table", "machines")
-"""Functions whose text experiments/console/output.py has made printable, with its styles."""
+"""Functions whose text experiments/console.py has made printable, with its styles."""
 JSON = ("dumps", "to_json")
 
 

@@ -18,8 +18,7 @@ from commands.exits import command
 from commands.flags import whole_number
 from commands.folders import new_figures, new_results, writable
 from experiments.catalogue import spec
-from experiments.console.output import to_stdout
-from experiments.console.stages import Stages
+from experiments.console import Stages, to_stdout
 from experiments.driver import campaign
 from experiments.driver.campaign_file import Request
 from experiments.model.contender_names import OTHER_LABEL, OTHER_PACKAGE

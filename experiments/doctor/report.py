@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 import hbmcomm
-from experiments.console.output import printed
+from experiments.console import printed
 from experiments.doctor import checks, runtimes
 from experiments.doctor.checks import Finding
 from experiments.model.quantities import amount_text

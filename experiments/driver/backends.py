@@ -15,7 +15,7 @@ import docker
 
 import hbmcomm
 from experiments.cluster import jobs, sites
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver.campaign_file import Request
 from experiments.emulation import boot, description, emulated_hosts, guest_disk, keepers
 from experiments.emulation.boot import Guest

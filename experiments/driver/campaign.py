@@ -12,7 +12,7 @@ from typing import Any
 import hbmcomm
 from experiments.cluster import jobs, sites
 from experiments.cluster.daemons import Daemons
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver import (
     backends,
     campaign_file,

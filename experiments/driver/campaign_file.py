@@ -14,7 +14,7 @@ from typing import Any
 
 import hbmcomm
 from experiments.cluster import sites
-from experiments.console.output import printable
+from experiments.console import printable
 from experiments.emulation import description
 from experiments.machine import binding, facts
 from experiments.model.checkout import OTHER_BUILDS

@@ -16,9 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from experiments.console.output import printable
-from experiments.console.progress_bar import Display
-from experiments.console.stages import Stages
+from experiments.console import Display, Stages, printable
 from experiments.driver import program_place, watchdog
 from experiments.driver.program_place import Place
 from experiments.jobs.slices import Run, RunLost, Unstoppable

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import docker
 
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver import watchdog
 from experiments.environments import profiles
 from experiments.environments import program as commands

@@ -6,7 +6,7 @@ A LaunchContext brings the commands that it starts; store.py takes in what a lau
 import time
 from collections.abc import Sequence
 
-from experiments.console.progress_bar import Display
+from experiments.console import Display
 from experiments.driver import memory_fit, together
 from experiments.driver.attempts import Attempts
 from experiments.driver.launching import LaunchContext, log_of, run_alone

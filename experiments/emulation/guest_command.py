@@ -10,8 +10,7 @@ from pathlib import Path
 from rich.table import Column, Table
 from rich.text import Text
 
-from experiments.console.output import printed
-from experiments.console.stages import Stages
+from experiments.console import Stages, printed
 from experiments.emulation import boot, description, guest_disk
 from experiments.emulation.boot import Guest
 from experiments.emulation.differences import KINDS, Fact, bytes_of, differences, ranks_of

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.console.output import print_text
+from experiments.console import print_text
 from experiments.emulation import guest_agent
 from experiments.emulation.guest_agent import Agent, Ended
 from experiments.environments.profiles import CONTAINER_USER as USER

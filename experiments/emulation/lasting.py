@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from rich.table import Column, Table
 
-from experiments.console.output import printed
+from experiments.console import printed
 from experiments.emulation import keepers
 from experiments.emulation.emulated_hosts import Hosts, start
 from experiments.emulation.host_plan import Plan, address

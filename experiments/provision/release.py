@@ -12,8 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.console.progress_bar import Display
-from experiments.console.stages import Stages
+from experiments.console import Display, Stages
 from experiments.model.checkout import BUILD, ROOT
 from experiments.model.errors import ExperimentsError, Missing
 from experiments.processes import scratch

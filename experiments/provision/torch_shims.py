@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from experiments.console.progress_bar import Display
+from experiments.console import Display
 from experiments.model.checkout import BUILD
 from experiments.model.errors import Missing
 from experiments.processes import scratch

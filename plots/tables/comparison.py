@@ -17,8 +17,7 @@ from experiments.analysis import reading
 from experiments.analysis.comparison import KEYS, Comparison, compare
 from experiments.analysis.selection import json_records, json_value, rows
 from experiments.analysis.statistics import CONTAINER, EQUIVALENCE, FEWEST_BLOCKS, Verdict
-from experiments.console.output import print_text, to_stdout
-from experiments.console.stages import Stages
+from experiments.console import Stages, print_text, to_stdout
 from experiments.model.quantities import (
     bytes_text,
     interval_text,

@@ -10,7 +10,7 @@ from invoke.exceptions import Exit
 
 from commands.tasks import bench as command
 from experiments.analysis.campaign import Campaign
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver import campaign
 from experiments.driver.campaign_file import Request
 from experiments.provision import passthrough

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from commands.tasks import bench as command
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver import campaign, together
 from experiments.driver.campaign_file import Request
 from experiments.environments import host

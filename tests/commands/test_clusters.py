@@ -11,7 +11,7 @@ from experiments.catalogue import spec
 from experiments.cluster import jobs, sites
 from experiments.cluster.jobs import Job
 from experiments.cluster.sites import Site
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver.campaign_file import Request
 from experiments.model.errors import ExperimentsError
 from experiments.results import store

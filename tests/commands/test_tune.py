@@ -16,7 +16,7 @@ import hbmcomm
 from commands.tasks import bench as command
 from experiments.analysis import thresholds
 from experiments.catalogue import spec
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver import campaign_file
 from experiments.driver.campaign_file import Request
 from experiments.model.experiment import Experiment, Timing

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.analysis.reading import load
 from experiments.catalogue import spec
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver import campaign
 from experiments.driver.campaign_file import Request
 from experiments.provision.image import Image

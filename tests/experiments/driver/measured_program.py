@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver import program_campaign
 from experiments.model.program import ProgramRequest
 from experiments.results.program_runs import ProgramRuns, read_runs

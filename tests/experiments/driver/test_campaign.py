@@ -14,7 +14,7 @@ from rich.console import Console
 
 import hbmcomm
 from experiments.catalogue import spec
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver import backends, campaign, inventory, same_machine, watchdog
 from experiments.driver.campaign_file import Request
 from experiments.emulation import qemu

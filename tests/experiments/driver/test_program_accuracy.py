@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from experiments.analysis.program_cost import ProgramCost, cost_of
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver import program_campaign
 from experiments.model.program import ProgramArm, ProgramRequest, asked
 from experiments.provision import mpi_wheels

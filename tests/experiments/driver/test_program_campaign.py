@@ -21,7 +21,7 @@ import pytest
 from rich.console import Console
 
 from experiments.analysis.program_cost import cost_of
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver import program_campaign, program_place
 from experiments.environments.program import UserImage
 from experiments.machine import facts
@@ -372,7 +372,7 @@ def test_a_driver_killed_at_any_moment_leaves_nothing_stopped_or_running(
             (
                 "from rich.console import Console",
                 "from pathlib import Path",
-                "from experiments.console.stages import Stages",
+                "from experiments.console import Stages",
                 "from experiments.driver import program_campaign",
                 "from experiments.model.program import asked",
                 "asked_for = asked('python program.py 300', ranks='2', blocks=9, cores=2)",

@@ -8,7 +8,7 @@ import pytest
 from experiments.analysis import reading
 from experiments.analysis.campaign import Campaign
 from experiments.catalogue import spec
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.driver import campaign
 from experiments.driver.campaign_file import Request
 from experiments.emulation import description, qemu_command

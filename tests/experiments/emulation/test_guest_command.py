@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.emulation import guest_command
 from experiments.emulation.qemu_command import Disk
 from experiments.model.errors import ExperimentsError

@@ -14,7 +14,7 @@ import docker
 import pytest
 from rich.console import Console
 
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from experiments.model.checkout import ROOT
 from experiments.provision import distro_releases, mpi_wheels, release, wheelhouse
 from experiments.provision.image import Image

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from experiments.analysis import reading
 from experiments.analysis.comparison import compare
-from experiments.console.stages import Stages
+from experiments.console import Stages
 from plots.tables import comparison
 
 

@@ -1,1 +1,0 @@
-"""What the user sees of a command: stages, progress, tables."""
