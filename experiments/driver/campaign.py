@@ -38,7 +38,7 @@ from experiments.model.quantities import check_rank_counts, counted
 from experiments.processes.folder_lock import FolderLock
 from experiments.provision import passthrough, site_python, user_namespaces
 from experiments.results import store
-from experiments.schedule.parties import Fits
+from experiments.schedule.blocks import Fits
 
 
 def run(experiment: Experiment, request: Request, stages: Stages) -> list[str]:

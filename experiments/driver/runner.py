@@ -14,8 +14,7 @@ from experiments.jobs.failures import LaunchFailed, disk_full
 from experiments.model.arms import ALONE_FROM
 from experiments.model.launch import Block, Launch
 from experiments.results import store
-from experiments.schedule.blocks import alone, varied
-from experiments.schedule.parties import Fits, parties
+from experiments.schedule.blocks import Fits, alone, parties, varied
 
 GONE_PATIENCE = 2.0  # seconds in which a machine that no longer answers is seen to be gone
 POLL = 0.1  # seconds

@@ -7,8 +7,7 @@ import pytest
 from experiments.catalogue import spec
 from experiments.model.environment import DOCKER
 from experiments.model.launch import Block, Launch
-from experiments.schedule.blocks import schedule
-from experiments.schedule.parties import parties
+from experiments.schedule.blocks import parties, schedule
 
 
 @pytest.fixture
