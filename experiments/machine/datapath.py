@@ -7,6 +7,7 @@ does not record this measures the profile. Each rank tries on its neighbour, the
 import contextlib
 import ctypes
 import errno
+import mmap
 import os
 import platform
 import resource
@@ -15,10 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from mpi4py import MPI
+from numpy.typing import NDArray
 
 from experiments.machine import facts, kernels
-from experiments.machine.copies import copies
 from experiments.machine.facts import read, shm_bytes, status
 
 KCMP = {"x86_64": 312, "aarch64": 272}
@@ -194,7 +196,7 @@ def report(comm: MPI.Intracomm) -> dict[str, str]:
 
     Returns:
         "library": its name; "ranks": how many; "nodes": on how many nodes it believes them to be;
-        "copies": copies.copies(); and each of ASKED that it has.
+        "copies": copies(); and each of ASKED that it has.
     """
     library = MPI.get_vendor()[0]
     summary = {"library": library, "ranks": str(comm.size), "nodes": str(_nodes(comm))}
@@ -232,3 +234,59 @@ def _nodes(comm: MPI.Intracomm) -> int:
     leaders: int = comm.allreduce(int(node.rank == 0))
     node.Free()
     return leaders
+
+
+SIZES = {"64 KiB": 2**16, "1 MiB": 2**20, "16 MiB": 2**24}
+"""Sizes of the messages in bytes; below the first no MPI leaves its buffers."""
+LEAST_PAGES = 16  # of a message: some faults belong to the MPI itself
+ALONE = "not tried: one rank"
+
+
+def copies(comm: MPI.Intracomm) -> str:
+    """Number of copies of messages from rank 0 to rank 1; a collective.
+
+    The first process that touches a page takes a page fault. Where the sender takes the faults, it
+    copied its message into some buffer, from where the receiver copied it again. Where the receiver
+    takes them, it copied straight out of the sender's memory: single copy.
+
+    Returns:
+        "one", "two" (or more: a network copies too), or where they differ, each size with its own:
+        "64 KiB: two; 1 MiB: one; 16 MiB: one".
+    """
+    if comm.size == 1:
+        return ALONE
+    sizes = {name: size for name, size in SIZES.items() if size >= LEAST_PAGES * mmap.PAGESIZE}
+    by_size: dict[str, str] = comm.bcast(
+        {name: _copies(comm, size) for name, size in sizes.items()}
+    )
+    kinds = set(by_size.values())
+    return kinds.pop() if len(kinds) == 1 else "; ".join(f"{n}: {k}" for n, k in by_size.items())
+
+
+def _copies(comm: MPI.Intracomm, size: int) -> str:
+    """How often a message of this size was copied; valid on rank 0."""
+    faults = 0
+    if comm.rank == 0:
+        message = _untouched(size)
+        comm.Send(np.ones(size, np.uint8), 1)  # the MPI touches its own buffers
+        before = _faults()
+        comm.Send(message, 1)
+        faults = _faults() - before
+    elif comm.rank == 1:
+        room = np.ones(size, np.uint8)
+        comm.Recv(room, 0)
+        comm.Recv(room, 0)
+    return "two" if 2 * faults > size // mmap.PAGESIZE else "one"
+
+
+def _untouched(size: int) -> NDArray[np.uint8]:
+    """Memory with untouched pages."""
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(OSError):  # a kernel without huge pages
+        pages.madvise(mmap.MADV_NOHUGEPAGE)  # else one fault may cover 512 pages
+    return np.frombuffer(pages, np.uint8)
+
+
+def _faults() -> int:
+    """Minor page faults of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

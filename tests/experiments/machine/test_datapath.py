@@ -14,8 +14,7 @@ from mpi4py import MPI
 from experiments.analysis.mpi_transport_log import chosen
 from experiments.environments.mpiexec import asking
 from experiments.machine import datapath
-from experiments.machine.copies import ALONE
-from experiments.machine.datapath import ELSEWHERE, SHARED_MEMORY, TRIED, WORKS
+from experiments.machine.datapath import ALONE, ELSEWHERE, SHARED_MEMORY, TRIED, WORKS
 from experiments.model.environment import MPIS
 from experiments.processes import tracking
 from tests.starting import Start

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
-from experiments.machine.copies import SIZES
-from experiments.machine.datapath import probe, report
+from experiments.machine.datapath import SIZES, probe, report
 
 comm = MPI.COMM_WORLD
 out, *words = sys.argv[1:]
