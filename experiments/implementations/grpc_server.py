@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from experiments.machine.kernels import kernel
+from experiments.machine.facts import kernel
 from experiments.machine.links import NETWORK
 from experiments.measure.operations import Array
 

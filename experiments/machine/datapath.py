@@ -20,7 +20,7 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from experiments.machine import facts, kernels
+from experiments.machine import facts
 from experiments.machine.facts import read, shm_bytes, status
 
 KCMP = {"x86_64": 312, "aarch64": 272}
@@ -52,7 +52,7 @@ class _Rank:
     file: str
     pid: int = field(default_factory=os.getpid)
     namespaces: dict[str, str] = field(default_factory=facts.namespaces)
-    kernel: str = field(default_factory=kernels.kernel)
+    kernel: str = field(default_factory=facts.kernel)
     hostname: str = field(default_factory=socket.gethostname)
 
 

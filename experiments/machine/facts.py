@@ -15,6 +15,7 @@ from experiments.model.environment import NOT_EMULATED
 
 CPU = Path("/sys/devices/system/cpu")
 DMI = Path("/sys/class/dmi/id")
+BOOT = Path("/proc/sys/kernel/random/boot_id")
 NETWORK_COUNTERS = Path("/proc/self/net/dev")
 RECEIVED, SENT = 0, 8
 """Their places in a line of NETWORK_COUNTERS."""
@@ -75,6 +76,15 @@ def read(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return NOT_FOUND
+
+
+def kernel() -> str:
+    """What no other kernel has, and this one until it boots again.
+
+    Ranks under one kernel share its CPUs and process numbers. Host names do not show it: containers
+    of one machine may each have their own, and so have emulated hosts.
+    """
+    return read(BOOT)
 
 
 def status(path: Path = Path("/proc/self/status")) -> dict[str, str]:

@@ -12,8 +12,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from experiments.machine.facts import NETWORK_COUNTERS, Traffic, traffic_by_device
-from experiments.machine.kernels import kernel
+from experiments.machine.facts import NETWORK_COUNTERS, Traffic, kernel, traffic_by_device
 
 NETWORK = Path("/proc/self/ns/net")
 LOOPBACK = "lo"

@@ -16,7 +16,7 @@ from typing import Any
 from mpi4py import MPI
 
 from experiments.implementations.entrants import Entrants
-from experiments.machine import cgroup, datapath, facts, kernels, links, versions
+from experiments.machine import cgroup, datapath, facts, links, versions
 from experiments.machine.datapath import report
 from experiments.measure import lines, orders
 from experiments.measure.lines import Progress
@@ -38,7 +38,7 @@ def main(folder: Path) -> None:
     began = time.time()
     paths = datapath.probe(comm)  # before pinning, to see what the environment allows
     allowed = os.sched_getaffinity(0)
-    cpu = rank_process.pin(kernels.position_here(comm), launch.binding)
+    cpu = rank_process.pin(rank_process.position_here(comm), launch.binding)
     pools = Pools(comm, launch, cpu)
     entrants = Entrants(comm, launch, folder, allowed)
     progress = Progress(folder / "progress" if comm.rank == 0 else None)

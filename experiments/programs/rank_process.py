@@ -3,23 +3,27 @@
 import ctypes
 import fcntl
 import os
+import socket
 import stat
 import sys
 import termios
 import time
 import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mpi4py import MPI
 
 import hbmcomm
-from experiments.machine import binding
+from experiments.machine import binding, facts
 from experiments.model.errors import Misplaced, WrongResult
 
 READ_PATIENCE = 2.0  # seconds that a launcher gets to read a rank's last words
 POLL = 0.005  # seconds
 EXPECTED = (SystemExit, hbmcomm.HbmcommError, Misplaced, WrongResult)  # all others are defects
+Where = tuple[str, str]
+"""Kernel and host name of a rank."""
 
 
 def pin(rank: int, how: str) -> int:
@@ -27,6 +31,28 @@ def pin(rank: int, how: str) -> int:
     cpu = binding.cpu_of(rank, how, binding.cpus_by_node())
     os.sched_setaffinity(0, {cpu})
     return cpu
+
+
+def position(where: Sequence[Where], rank: int) -> int:
+    """The place of a rank among those under its kernel, in the order in which they take CPUs.
+
+    On one host that is the order of ranks. Of several hosts under one kernel the first rank of each
+    comes first, then the second of each, and each such round begins one host later: on few CPUs,
+    neither the first ranks, which talk to other hosts, nor the ranks of one host meet on one.
+    """
+    here = [(peer, name) for peer, (kernel, name) in enumerate(where) if kernel == where[rank][0]]
+    hosts = list(dict.fromkeys(name for _, name in here))
+    seen: Counter[str] = Counter()
+    turns = {}
+    for peer, name in here:
+        turns[peer] = seen[name], (hosts.index(name) + seen[name]) % len(hosts)
+        seen[name] += 1
+    return sorted(turns, key=turns.__getitem__).index(rank)
+
+
+def position_here(comm: MPI.Intracomm) -> int:
+    """The position of this rank; a collective."""
+    return position(comm.allgather((facts.kernel(), socket.gethostname())), comm.rank)
 
 
 def run(main: Callable[[Path], None], folder: Path) -> None:

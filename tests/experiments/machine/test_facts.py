@@ -157,3 +157,7 @@ def test_policies_that_choose_nodes_are_read_off_the_kernels_list(tmp_path: Path
     assert facts.memory_policy(maps) == "default"
     maps.write_text("55a0 prefer:8 heap anon=4 N8=4\n7f00 bind:8-9 file=/dev/shm/x N8=1\n")
     assert facts.memory_policy(maps) == "bind:8-9, prefer:8"
+
+
+def test_a_container_has_the_kernel_of_its_machine() -> None:
+    assert facts.kernel() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
