@@ -4,8 +4,7 @@ A user's mistake ends in one message on standard error and exit code 1, Ctrl-C i
 `bench`, which have the most flags, are in commands/tasks.
 """
 
-from commands import campaigns, machines, models, project, stored
-from commands import hosts as emulated_hosts
+from commands import campaigns, emulation, models, project, stored
 from commands.exits import command
 from commands.flags import leading, leading_path, positional
 from commands.tasks.bench import bench
@@ -125,7 +124,7 @@ def vm(context, machine="", check=False, line="", mpi="openmpi", base="auto", ye
                ./inv vm --machine xeon-max-flat-snc4 --check
                ./inv vm --machine hbm-as-dax --line 'numactl -H; ls -l /dev/dax*'
     """
-    machines.vm(machine, check, line, mpi, base, yes)
+    emulation.vm(machine, check, line, mpi, base, yes)
 
 
 @command(
@@ -167,7 +166,7 @@ def hosts(
     """
     flags = {"count": count or "", "rate": rate, "delay": delay, "name": name}
     flags |= {"host": host, "line": line, "ranks": ranks, "mpi": mpi}
-    emulated_hosts.hosts(action or "status", flags)
+    emulation.hosts(action or "status", flags)
 
 
 @command(

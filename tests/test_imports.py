@@ -22,7 +22,7 @@ ORDER = {
     "implementations programs baselines results analysis cluster provision jobs emulation doctor "
     "driver",
     "plots": "layout text tables figures contents draw html site reproduce documentation",
-    "commands": "exits flags folders programs stored models clusters campaigns machines hosts "
+    "commands": "exits flags folders programs stored models clusters campaigns emulation "
     "project tasks",
 }
 """The folders and files of each storey: each may import those before it."""

@@ -1,4 +1,4 @@
-"""`hosts`: emulated hosts that stay until they are ended."""
+"""`vm` and `hosts`: emulated machines, and emulated hosts that stay until they are ended."""
 
 import os
 import shlex
@@ -9,17 +9,50 @@ from pathlib import Path
 from invoke.exceptions import Exit
 
 from commands.flags import check_choice, whole_number
-from experiments.console import print_text
-from experiments.emulation import lasting
+from experiments.console import Stages, print_text
+from experiments.emulation import description, guest_command, lasting
 from experiments.emulation.host_plan import Plan
 from experiments.environments.hosts import dealt
 from experiments.environments.process import Process
 from experiments.model.environment import MPIS, RATE
 from experiments.model.errors import ExperimentsError
-from experiments.provision import mpi_wheels, passthrough
+from experiments.provision import mpi_wheels, passthrough, system
 
 DEFAULTS = {"rate": RATE, "mpi": MPIS[0], "name": "default"}
 """Defaults of the flags that are not empty by default."""
+
+
+def vm(machine: str, check: bool, line: str, mpi: str, base: str, yes: bool) -> None:
+    """Do what the flags ask for; with a guest's exit code where that is not 0."""
+    check_choice("mpi", mpi, MPIS)
+    if check and line:
+        raise ExperimentsError("--check and --line are two things: leave out one of them")
+    if not machine:
+        if check or line:
+            raise ExperimentsError(
+                "--check and --line need --machine; ./inv vm lists what there is"
+            )
+        print(guest_command.machines(), end="")
+        return
+    described = description.load(machine)  # before the installation, which takes minutes
+    stages = Stages()
+    lacking = system.ensure(stages.say, yes, (*system.PACKAGES, *system.EMULATION))
+    if lacking:
+        stages.say(lacking)
+    if check:
+        differences = guest_command.check(machine, mpi, base, stages)
+        if differences:
+            print(guest_command.to_table(differences), end="")
+            raise ExperimentsError(f"{described.name} is not what its description says")
+        print_text(f"{described.name} is what its description says")
+        return
+    code = (
+        guest_command.run(machine, line, mpi, base, stages)
+        if line
+        else guest_command.shell(machine, mpi, base, stages)
+    )
+    if code:
+        raise Exit(code=code)
 
 
 def hosts(action: str, flags: Mapping[str, str]) -> None:
