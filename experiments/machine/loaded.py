@@ -60,11 +60,20 @@ def _seen_by(pid: int, path: str) -> Path:
 
 def mapped_code(pid: int) -> list[str]:
     """The files from which a process has mapped code."""
-    lines: list[str] = []
+    text = ""
     with contextlib.suppress(OSError):
         text = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
-        lines = re.findall(r"^\S+ ..x\S* \S+ \S+ \d+ +(/.*)$", text, re.MULTILINE)
-    return [line for line in dict.fromkeys(lines) if not line.endswith(" (deleted)")]
+    return code_in(text)
+
+
+def code_in(maps: str) -> list[str]:
+    """The files among mappings that may be executed and are still there.
+
+    Args:
+        maps: of a process, as proc_pid_maps(5) has them.
+    """
+    paths = re.findall(r"^\S+ ..x\S* \S+ \S+ \d+ +(/.*)$", maps, re.MULTILINE)
+    return [path for path in dict.fromkeys(paths) if not path.endswith(" (deleted)")]
 
 
 def variables(pids: Iterable[int]) -> dict[str, str]:

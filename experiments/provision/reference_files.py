@@ -17,7 +17,15 @@ from experiments.environments.process import Process
 from experiments.processes import scratch
 from experiments.processes.executables import Ended, captured
 
-PROGRAM = "experiments.programs.mapped_files"
+PROGRAM = """
+import os
+from mpi4py import MPI  # loads what the MPI chooses here
+import experiments.programs.harness
+import hbmcomm
+from experiments.machine.loaded import mapped_code
+print(*mapped_code(os.getpid()), sep="\\n")
+"""
+"""Prints the files that a rank maps code from, one on a line: Python, the suite and its MPI."""
 FOLDER = "copies"
 LIST = "fstab"
 
@@ -36,7 +44,7 @@ def mapped(flavour: str, prefix: Path, place: Path) -> tuple[Path, ...]:
         NotCopied: no rank starts, this user may not mount a copy over a file, or programs may not
             run from the place (it is mounted noexec).
     """
-    program = (str(prefix / "bin/python"), "-P", "-m", PROGRAM)
+    program = (str(prefix / "bin/python"), "-P", "-c", PROGRAM)
     argv, variables = mpiexec(flavour, prefix, 1, 1, program)
     shown = _run(Process(tuple(argv), variables))
     files = tuple(Path(line) for line in shown.stdout.splitlines() if line.startswith("/"))

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.environments import host
 from experiments.environments.process import Process
-from experiments.programs.mapped_files import mapped
+from experiments.machine import loaded
 from experiments.provision import mpi_wheels, reference_files
 from experiments.provision.reference_files import NotCopied
 from tests.second_user import SecondUser
@@ -25,7 +25,7 @@ MAPS = """\
 
 
 def test_files_with_code_are_those_that_may_be_executed_and_are_there() -> None:
-    assert mapped(MAPS) == ["/lib/a folder/libc.so.6"]
+    assert loaded.code_in(MAPS) == ["/lib/a folder/libc.so.6"]
 
 
 @pytest.mark.ranks
