@@ -1,14 +1,14 @@
 """invoke tasks: each parses its flags and calls one function of commands/.
 
 A user's mistake ends in one message on standard error and exit code 1, Ctrl-C in 130. `run` and
-`bench`, which have the most flags, are in commands/tasks.
+`bench`, which have the most flags, are in files of commands with their names.
 """
 
 from commands import campaigns, emulation, models, project, stored
+from commands.bench import bench
 from commands.exits import command
 from commands.flags import leading, leading_path, positional
-from commands.tasks.bench import bench
-from commands.tasks.run import run
+from commands.run import run
 from experiments.model.environment import RATE
 
 __all__ = ["bench", "run"]  # invoke finds them here

@@ -23,7 +23,7 @@ ORDER = {
     "driver",
     "plots": "layout text tables figures contents draw html site reproduce documentation",
     "commands": "exits flags folders programs stored models clusters campaigns emulation "
-    "project tasks",
+    "project bench run",
 }
 """The folders and files of each storey: each may import those before it."""
 FACES = ("hbmcomm.authentication", "hbmcomm.costmodel", "hbmcomm.training.networks")

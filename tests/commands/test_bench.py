@@ -8,7 +8,7 @@ import pytest
 from invoke.context import Context
 from invoke.exceptions import Exit
 
-from commands.tasks import bench as command
+from commands import bench as command
 from experiments.analysis.campaign import Campaign
 from experiments.console import Stages
 from experiments.driver import campaign

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from commands.tasks import bench as command
+from commands import bench as command
 from experiments.console import Stages
 from experiments.driver import campaign, together
 from experiments.driver.campaign_file import Request

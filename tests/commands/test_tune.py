@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import hbmcomm
-from commands.tasks import bench as command
+from commands import bench as command
 from experiments.analysis import thresholds
 from experiments.catalogue import spec
 from experiments.console import Stages

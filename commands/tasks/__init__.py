@@ -1,1 +1,0 @@
-"""The invoke tasks with the most flags; tasks.py has the others."""
