@@ -61,7 +61,7 @@ class Evaluation:
     Attributes:
         machine: as models see it.
         models: by MPI, transport and operation, fitted on the half.
-        times: measured.KEYS, `seconds`, `fitted` (whether it is of that half), `low` and `high`
+        times: cost_cells.KEYS, `seconds`, `fitted` (whether it is of that half), `low` and `high`
             (NaN: a point is a median of launches), and the seconds that each of MODELS predicts.
         errors: one row per MPI, transport and operation: `cells` held out, then the median and the
             90th percentile of the relative error of each of MODELS there.

@@ -1,7 +1,4 @@
-"""Launches during which their CPUs did other work: a sentence each. Pure.
-
-programs/machine/disturbance.py counts.
-"""
+"""Launches during which their CPUs did other work, which machine/cgroup.py counts. Pure."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,7 @@
 """Which transports an MPI chose in a launch, by its messages in the launch's log. Pure.
 
-debug_output.py turns the messages on; mpi_tool_interface.py asks for what they lack. Each MPI has
-its own messages; what is read from them has the same keys for all.
+environments/mpiexec.py turns the messages on; machine/datapath.py asks for what they lack. Each MPI
+has its own messages; what is read from them has the same keys for all.
 """
 
 import re
@@ -24,7 +24,7 @@ def chosen(path: Mapping[str, Any], log: str) -> dict[str, str]:
     """Which way messages took in a launch.
 
     Args:
-        path: the launch's "datapath" as the ranks wrote it; "told" is mpi_tool_interface.py's.
+        path: the launch's "datapath" as the ranks wrote it; "told" is datapath.report().
         log: what the launch wrote to its output.
 
     Returns:

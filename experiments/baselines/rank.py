@@ -1,6 +1,6 @@
 """One rank of a baseline: pins itself, touches its buffers, measures by the harness's own code.
 
-Clock, warm-up, turns, groups, checks of data and placement are those of programs/measure.
+Clock, warm-up, turns, groups, checks of data and placement are those of measure/.
 """
 
 import os

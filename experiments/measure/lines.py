@@ -1,7 +1,7 @@
 """A rank's end of the line to the driver: pipes in the launch's folder, or TCP between nodes.
 
-The driver makes its end before the launch starts (jobs/pipes.py, jobs/sockets.py). Where one end is
-gone, a read of the other ends. Pipes are this user's alone; a port can be anyone's, so both ends
+The driver makes its end before the launch starts (jobs/channel.py, jobs/sockets.py). Where one end
+is gone, a read of the other ends. Pipes are this user's alone; a port can be anyone's, so both ends
 prove that they know a secret of the launch's folder.
 """
 

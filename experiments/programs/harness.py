@@ -116,7 +116,7 @@ def measure(
 
     Returns:
         What a result holds of this rank: "rank", its number; "asleep", how long it slept between
-        the driver's turns, as orders.obey() has it; "disturbance", as disturbance.between() has it.
+        the driver's turns, as orders.obey() has it; "disturbance", as cgroup.between() has it.
     """
     before: cgroup.Counters | None = None
 

@@ -1,6 +1,6 @@
 """The Intel MPI Benchmarks as an arm of a campaign: its arguments, and its tables as our cells.
 
-Pure; run.py starts these commands. IMB-MPI1 comes with the impi-rt wheel. Read off its source
+Pure; imb_run.py starts these commands. IMB-MPI1 comes with the impi-rt wheel. Read off its source
 (github.com/intel/mpi-benchmarks: IMB_bcast.c, helper_IMB_functions.h): each operation is timed
 alone by MPI_Wtime and, with `-sync on`, followed by a barrier; a row of its table holds the mean
 over the row's operations of each rank, and of those the least, the greatest and the mean over
@@ -23,7 +23,7 @@ from experiments.model.launch import Launch
 from experiments.model.lower_bound import BARRIER
 
 FLAVOUR = "impi"  # the MPI that the program is linked with
-NAME = "IMB"  # as spec.EXTERNAL calls it
+NAME = "IMB"  # as launch.EXTERNAL calls it
 RUN = "experiments.programs.imb_run"  # the module that starts its ranks
 PROGRAM = "IMB-MPI1"
 TRANSPORT = "imb"

@@ -1,6 +1,6 @@
 """The campaign in three sentences: what a container costs an MPI job, where more, and the remedy.
 
-Draws nothing, and claims nothing that cost.py does not.
+Draws nothing, and claims nothing that claims.py does not.
 """
 
 from collections.abc import Collection, Iterable
