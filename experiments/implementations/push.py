@@ -12,8 +12,7 @@ from mpi4py import MPI
 
 import hbmcomm
 from experiments.implementations.contender import Contender, ContenderMissing, require
-from experiments.implementations.mpi_lines import GlooLine, PackedLine, RegionLine
-from experiments.implementations.push_line import Line
+from experiments.implementations.push_lines import GlooLine, Line, PackedLine, RegionLine
 from experiments.implementations.rpc_lines import RpcLine, TunedRpcLine
 from experiments.implementations.torch_groups import TorchGroups
 from experiments.measure import pools

@@ -17,7 +17,7 @@ import numpy as np
 from mpi4py import MPI
 
 from experiments.implementations.grpc_server import SECRET, UNLIMITED, guarded
-from experiments.implementations.push_line import Line, zeros
+from experiments.implementations.push_lines import Line, zeros
 from experiments.measure.operations import Array
 from experiments.measure.pools import of_all_ranks, unpinned
 
