@@ -37,8 +37,7 @@ def _model(
 ) -> None:
     from experiments.analysis import cost_of_links, whatif
     from experiments.analysis.cost_cells import CannotModel, of_bench, of_campaign
-    from experiments.analysis.cost_evaluation import evaluate
-    from experiments.analysis.modelled_steps import steps
+    from experiments.analysis.cost_evaluation import evaluate, steps
     from experiments.analysis.reading import load
     from plots import draw
     from plots.layout.figure_layout import Drawing, Skipped

@@ -102,7 +102,7 @@ def steps(frame: pd.DataFrame) -> Table:
     """Training steps: measured, predicted and the error.
 
     Args:
-        frame: as modelled_steps.steps() gives it.
+        frame: as cost_evaluation.steps() gives it.
     """
     times = ("computation", "communication", "model", "seconds")
     head = ["network", "way", "ranks", "computation", "communication", "model", "measured", "error"]
