@@ -58,14 +58,14 @@ class Commands:
         prefix, where = self._prefix(launch.mpi), launch.environment
         if launch.program == imb.NAME:
             prefix, own = mpi_wheels.prefix(imb.FLAVOUR), (imb.RUN, str(self._cores))
-            host = Host(imb.FLAVOUR, prefix, self._cores, self._campaign.variables, own)
+            host = Host(prefix, self._cores, self._campaign.variables, own)
             return host.command(launch, folder)
         variables = {**self._campaign.variables, **asking(launch.mpi)}
         if launch.program in launches.COUNTERPARTS:
-            host = Host(launch.mpi, prefix, self._cores, variables, (launches.RUN,))
+            host = Host(prefix, self._cores, variables, (launches.RUN,))
             return host.command(launch, folder)
         if where == BARE_HOST:
-            host = Host(launch.mpi, prefix, self._cores, variables)
+            host = Host(prefix, self._cores, variables)
             made = self._reference(host.command(launch, folder), launch, folder)
             return self._of_site(made, prefix)
         if self._torch and (where.is_container or where.is_emulated):
@@ -92,7 +92,7 @@ class Commands:
         if shared := self._found.layers.get(flavour):
             tree, mounted = layers.mount_point(), (str(shared.folder), shared.option)
         passed = (image.PREFIX, self._cores, self._machine, variables, os.getuid() == 0, mounted)
-        return made(flavour, tree, *passed)
+        return made(tree, *passed)
 
     def _prefix(self, flavour: str, contained: Contained | None = None) -> Path:
         """Prefix of the launcher; ranks without a container have the site's, where there is one."""
@@ -140,7 +140,7 @@ class Commands:
         if contained and runtime.changes_user(where) and os.getuid() == 0:
             contained = replace(contained, user=(self._machine.uid, self._machine.gid))
         prefix = self._prefix(flavour, contained)
-        return OnHosts(flavour, prefix, self._cores, ways, contained, variables)
+        return OnHosts(prefix, self._cores, ways, contained, variables)
 
     def _contained(
         self, where: EnvironmentId, flavour: str, provided: Path | None
@@ -157,7 +157,6 @@ class Commands:
         contained = self._contained(where, flavour, site.image_of(where.container, flavour))
         prefix = self._prefix(flavour, contained)
         made = Slurm(
-            flavour,
             prefix,
             asked.nodes,
             self._cores,
@@ -171,7 +170,6 @@ class Commands:
     def _in_engine(self, where: EnvironmentId, flavour: str, variables: Variables) -> Docker:
         ready = self._found.images.get((where, flavour))
         return Docker(
-            flavour,
             ready.id if ready else self._tag(flavour),
             image.PREFIX,
             self._cores,
@@ -191,8 +189,8 @@ class Commands:
         agent = guest.socket if guest else Path(f"{where.machine}.agent")
         if not where.has_engine:
             own = {**variables, "HOME": "/tmp"}
-            return Vm(Host(flavour, image.PREFIX, described.cpus, own), agent)
+            return Vm(Host(image.PREFIX, described.cpus, own), agent)
         passed = description.emulated(described)
         name, cpus = self._tag(flavour), described.cpus
-        there = Docker(flavour, name, image.PREFIX, cpus, passed, self._campaign.label, variables)
+        there = Docker(name, image.PREFIX, cpus, passed, self._campaign.label, variables)
         return Vm(there, agent)

@@ -36,7 +36,6 @@ class Docker:
     """Launches in containers of an engine.
 
     Attributes:
-        flavour: the MPI, one of MPIS.
         image: name of the harness image, and prefix of the environment in it.
         campaign: labels the containers, so that leftovers can be found.
         engine: "docker" or "podman"; with its version, "" where that is not known.
@@ -44,7 +43,6 @@ class Docker:
         rootless: whether an ordinary user runs the engine.
     """
 
-    flavour: str
     image: str
     prefix: Path
     cores: int
@@ -61,7 +59,7 @@ class Docker:
         pinned = (*profiles.PINNED, self.machine.cpus) if self.rootless else ()
         program = (*pinned, str(self.prefix / "bin/python"), *MODULE, FOLDER)
         argv, environment = mpiexec(
-            self.flavour,
+            launch.mpi,
             self.prefix,
             launch.ranks,
             self.cores,
@@ -81,7 +79,7 @@ class Docker:
             container: what all of them are; its name begins theirs and is the network's.
         """
         assert self.host_prefix, "ranks in several containers are started by an mpiexec outside"
-        flavour, name = self.flavour, container.options["name"]
+        flavour, name = launch.mpi, container.options["name"]
         names = [f"{name}-{n}" for n in range(launch.ranks)]
         containers = tuple(
             _one_of(container, launch.layout, flavour, names, n) for n in range(launch.ranks)

@@ -38,15 +38,13 @@ class Host:
     """Launches on this machine.
 
     Attributes:
-        flavour: the MPI, one of MPIS.
-        prefix: the virtual environment that holds it.
+        prefix: the virtual environment that holds the MPI.
         cores: CPUs this process may use.
         variables: for the ranks, beside what the MPI needs.
         starter: a module that starts its ranks itself, and its arguments behind the launch's
             folder; none where mpiexec starts the harness.
     """
 
-    flavour: str
     prefix: Path
     cores: int
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +54,7 @@ class Host:
         """The harness or the starter over `folder`, which holds launch.json."""
         module, *more = self.starter or (PROGRAM,)
         program = (str(self.prefix / "bin/python"), "-P", "-m", module, str(folder), *more)
-        argv, environment = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
+        argv, environment = mpiexec(launch.mpi, self.prefix, launch.ranks, self.cores, program)
         own = mpi_settings.variables(launch.mpi, launch.setting)
         own |= mpi_settings.hbw_policy(launch.hbw_policy)
         words = program if self.starter else tuple(argv)

@@ -38,15 +38,13 @@ class OnHosts:
     """Launches over emulated hosts.
 
     Attributes:
-        flavour: the MPI, one of MPIS.
-        prefix: the environment that holds it; hosts have this machine's files.
+        prefix: the environment that holds the MPI; hosts have this machine's files.
         cores: CPUs of this machine, which all hosts share.
         ways: into the hosts.
         contained: what the ranks run in; None for the hosts' own files.
         variables: for the ranks, beside what the MPI needs.
     """
 
-    flavour: str
     prefix: Path
     cores: int
     ways: WaysIn
@@ -57,7 +55,7 @@ class OnHosts:
         """The harness over `folder`, which holds launch.json."""
         ranks = dealt(self.ways.names, launch.ranks, launch.binding)
         program, more = self._program(launch, folder)
-        started = job(self.flavour, self.prefix, ranks, self.cores, program, self.ways)
+        started = job(launch.mpi, self.prefix, ranks, self.cores, program, self.ways)
         variables = {**started.environment, **self.variables, **more, **self._of_nobody(folder)}
         return replace(started, environment=variables)
 
@@ -78,7 +76,7 @@ class OnHosts:
         it = self.contained
         if it is None:
             return [str(self.prefix / "bin/python"), *MODULE, str(folder)], {}
-        needed = of_ranks(self.flavour, it.prefix, launch.ranks, self.cores)
+        needed = of_ranks(launch.mpi, it.prefix, launch.ranks, self.cores)
         named = f"{folder.parents[1].name}-{launch.name}"
         per_host = launch.ranks // len(self.ways.names)
         needed |= self.variables

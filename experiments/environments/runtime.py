@@ -64,7 +64,6 @@ class Tree(ABC):
     None filters a system call or grants privileges: they have no profile.
 
     Attributes:
-        flavour: the MPI, one of MPIS.
         tree: the folder that holds the image, or on which its layers are mounted.
         prefix: of the environment in it.
         variables: for the ranks, beside what the MPI needs.
@@ -73,7 +72,6 @@ class Tree(ABC):
             where the tree is a copy.
     """
 
-    flavour: str
     tree: Path
     prefix: Path
     cores: int
@@ -96,7 +94,7 @@ class Tree(ABC):
     def harness(self, launch: Launch) -> tuple[list[str], dict[str, str]]:
         """The command that runs the harness inside, and the variables of its ranks."""
         program = (str(self.prefix / "bin/python"), *MODULE, FOLDER)
-        argv, variables = mpiexec(self.flavour, self.prefix, launch.ranks, self.cores, program)
+        argv, variables = mpiexec(launch.mpi, self.prefix, launch.ranks, self.cores, program)
         return argv, {**variables, **self.variables}
 
 

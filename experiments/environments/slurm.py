@@ -23,8 +23,7 @@ class Slurm:
     """Launches over nodes, as many ranks on each.
 
     Attributes:
-        flavour: the MPI, one of MPIS.
-        prefix: the environment that holds it, at the same path on all nodes.
+        prefix: the environment that holds the MPI, at the same path on all nodes.
         nodes: how many.
         cores: of a node.
         launcher: of LAUNCHERS.
@@ -33,7 +32,6 @@ class Slurm:
         variables: for the ranks, beside what the MPI needs.
     """
 
-    flavour: str
     prefix: Path
     nodes: int
     cores: int
@@ -46,7 +44,7 @@ class Slurm:
         """The harness over `folder`, which all nodes see and which holds launch.json."""
         ppn = launch.ranks // self.nodes
         prefix = self.contained.prefix if self.contained else self.prefix
-        needed = of_ranks(self.flavour, prefix, crowded=ppn > self.cores) | dict(self.variables)
+        needed = of_ranks(launch.mpi, prefix, crowded=ppn > self.cores) | dict(self.variables)
         options, words, seen = list[str](), list[str](), str(folder)
         if self.contained:
             named = f"{folder.parents[1].name}-{launch.name}"
@@ -55,7 +53,7 @@ class Slurm:
         if self.launcher == "srun":
             argv = [*self._srun(launch.ranks), *options]
         else:
-            argv = self._mpiexec(launch.ranks)
+            argv = self._mpiexec(launch.mpi, launch.ranks)
             needed |= STEP
         argv += [*words, str(prefix / "bin/python"), "-P", "-m", PROGRAM, seen]
         return Process(tuple(argv), needed, grace=GRACE, in_job=True)
@@ -74,13 +72,13 @@ class Slurm:
             "--kill-on-bad-exit=1",
         ]
 
-    def _mpiexec(self, ranks: int) -> list[str]:
+    def _mpiexec(self, flavour: str, ranks: int) -> list[str]:
         """The words of the MPI's own launcher, which finds the nodes of the allocation itself."""
         argv, ppn = [str(self.prefix / "bin/mpiexec"), "-n", str(ranks)], ranks // self.nodes
-        if self.flavour == "openmpi":
+        if flavour == "openmpi":
             return [*argv, "--map-by", f"ppr:{ppn}:node:oversubscribe", "--bind-to", "none"]
         argv += ["-ppn", str(ppn)]
-        return [*argv, "-bind-to", "none"] if self.flavour == "mpich" else argv
+        return [*argv, "-bind-to", "none"] if flavour == "mpich" else argv
 
 
 def of_ranks(flavour: str, prefix: Path, crowded: bool) -> dict[str, str]:

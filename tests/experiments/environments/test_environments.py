@@ -50,7 +50,7 @@ UNPACKED = {str(env): tree for env in ENVIRONMENTS if (tree := runtime.tree_of(e
 
 def docker(flavour: str = "openmpi", engine: str = "docker", rootless: bool = False) -> Docker:
     known = *(PREFIX, 16, QUADRANT), "c1", EMULATED
-    return Docker(flavour, f"hbmcomm:{flavour}", *known, engine=engine, rootless=rootless)
+    return Docker(f"hbmcomm:{flavour}", *known, engine=engine, rootless=rootless)
 
 
 def container(profile: str, ranks: int = 2) -> Container:
@@ -61,7 +61,9 @@ def unpacked_lines(name: str, root: bool) -> str:
     launch, tree = replace(LAUNCH, profile=""), Path("/build/unpacked")
     known = *(PREFIX, 16, QUADRANT), {"MEMKIND_HBW_NODES": "0,4"}
     return paragraphs(
-        UNPACKED[name](mpi, tree / mpi, *known, root=root).command(launch, FOLDER).shell()
+        UNPACKED[name](tree / mpi, *known, root=root)
+        .command(replace(launch, mpi=mpi), FOLDER)
+        .shell()
         for mpi in MPIS
     )
 
@@ -71,8 +73,8 @@ def host_lines(binding: str) -> str:
     launch = replace(LAUNCH, ranks=4, binding=binding)
     here = f"{Path(enter.__file__).parent}/"
     return paragraphs(
-        OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), None, EMULATED)
-        .command(launch, FOLDER)
+        OnHosts(PREFIX, 2, hosts_to_be(Plan(2)), None, EMULATED)
+        .command(replace(launch, mpi=mpi), FOLDER)
         .shell()
         .replace(here, "")
         .replace(sys.executable, "python")
@@ -80,16 +82,18 @@ def host_lines(binding: str) -> str:
     )
 
 
-def in_a_guest(there: Host | Docker, profile: str = "") -> str:
+def in_a_guest(there: Host | Docker, mpi: str = "openmpi", profile: str = "") -> str:
     agent = Path("/run/hbmcomm/knl.agent")
-    shown = Vm(there, agent).command(replace(LAUNCH, profile=profile), FOLDER).shell()
+    shown = Vm(there, agent).command(replace(LAUNCH, mpi=mpi, profile=profile), FOLDER).shell()
     return shown.replace(sys.executable, "python")
 
 
 def engine_lines(engine: str, profile: str, rootless: bool = False) -> str:
     launch = replace(LAUNCH, profile=profile)
-    made = (docker(mpi, engine, rootless) for mpi in MPIS)
-    return paragraphs([environment.command(launch, FOLDER).shell() for environment in made])
+    return paragraphs(
+        docker(mpi, engine, rootless).command(replace(launch, mpi=mpi), FOLDER).shell()
+        for mpi in MPIS
+    )
 
 
 def golden() -> dict[str, str]:
@@ -108,7 +112,8 @@ def golden() -> dict[str, str]:
     texts["podman-rootless.diff"] = delta(tuned, engine_lines("podman", "tuned", rootless=True))
     for ranks in (2, 4):
         launch = replace(LAUNCH, ranks=ranks)
-        hosts = (Host(mpi, PREFIX, 2, EMULATED).command(launch, FOLDER) for mpi in MPIS)
+        host = Host(PREFIX, 2, EMULATED)
+        hosts = (host.command(replace(launch, mpi=mpi), FOLDER) for mpi in MPIS)
         texts[f"host-{ranks}-ranks.txt"] = paragraphs(host.shell() for host in hosts)
     texts["hosts.txt"] = host_lines(PACKED)
     texts["hosts-spread.diff"] = delta(texts["hosts.txt"], host_lines(SPREAD))
@@ -116,9 +121,11 @@ def golden() -> dict[str, str]:
         of_user = unpacked_lines(name, root=False)
         of_root = delta(of_user, unpacked_lines(name, root=True))
         texts[f"{name}.txt"] = f"{of_user}\nWhere the driver is root:\n{of_root}"
-    in_guests = (in_a_guest(Host(mpi, PREFIX, 8, {"HOME": "/tmp"})) for mpi in MPIS)
+    in_guests = (in_a_guest(Host(PREFIX, 8, {"HOME": "/tmp"}), mpi) for mpi in MPIS)
     texts["vm.txt"] = paragraphs(in_guests)
-    texts["vm-docker.txt"] = paragraphs([in_a_guest(docker(), "tuned").partition(" -- ")[0]])
+    texts["vm-docker.txt"] = paragraphs(
+        [in_a_guest(docker(), profile="tuned").partition(" -- ")[0]]
+    )
     return texts
 
 
@@ -130,10 +137,10 @@ def test_commands_are_those_of_the_golden_files() -> None:
 
 
 def test_in_a_container_hosts_start_ranks_by_the_mpiexec_of_this_machine() -> None:
-    launch = replace(LAUNCH, ranks=4)
     image = CharliecloudRanks(Path("/unpacked"), Path("/image"))
+    bare = OnHosts(PREFIX, 2, hosts_to_be(Plan(2)))
     for mpi in MPIS:
-        bare = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)))
+        launch = replace(LAUNCH, mpi=mpi, ranks=4)
         argv = list(replace(bare, contained=image).command(launch, FOLDER).argv)
         while "ch-run" in argv:  # Intel MPI takes the program once for each host
             begin = argv.index("ch-run")
@@ -152,15 +159,17 @@ def test_ranks_in_a_container_on_hosts_are_not_root_where_root_starts_them() -> 
     image = CharliecloudRanks(Path("/unpacked"), Path("/image"), user=(1000, 100))
     named = ["1000", "100", "tree", "/unpacked", "launch", str(FOLDER), "prefix", str(PREFIX)]
     bound = {"--uid=1000", "--gid=100", "--bind=/mnt/launch:/launch", "/mnt/tree"}
+    hosts = OnHosts(PREFIX, 2, hosts_to_be(Plan(2)), image)
     for mpi in MPIS:
-        made = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), image).command(LAUNCH, FOLDER)
+        launch = replace(LAUNCH, mpi=mpi)
+        made = hosts.command(launch, FOLDER)
         assert bound < set(made.argv), mpi
         assert not [word for word in made.argv if "/unpacked" in word or str(FOLDER) in word], mpi
         first = shlex.split(made.environment[enter.FIRST])
         assert first[-11:] == [*named, "exec", "env", "HOME=/mnt/launch"], mpi
         assert made.environment[enter.PATHS] == f"{PREFIX}=/mnt/prefix", mpi
-        of_user = OnHosts(mpi, PREFIX, 2, hosts_to_be(Plan(2)), replace(image, user=None))
-        assert enter.FIRST not in of_user.command(LAUNCH, FOLDER).environment, mpi
+        of_user = replace(hosts, contained=replace(image, user=None))
+        assert enter.FIRST not in of_user.command(launch, FOLDER).environment, mpi
 
 
 def test_every_runtime_has_a_file_of_its_name_and_a_command_for_each_place() -> None:
@@ -174,7 +183,7 @@ def test_every_runtime_has_a_file_of_its_name_and_a_command_for_each_place() -> 
 def test_a_guests_engine_is_given_what_the_hosts_would_be() -> None:
     """Before it are the same words, whatever the profile."""
     for profile in PROFILES_OF_ALL:
-        before, _, container = in_a_guest(docker(), profile).partition(" -- ")
+        before, _, container = in_a_guest(docker(), profile=profile).partition(" -- ")
         assert paragraphs([before]) == (GOLDEN / "vm-docker.txt").read_text(), profile
         there = docker().command(replace(LAUNCH, profile=profile), Path("/launch/0000"))
         assert container == there.shell(), profile
@@ -218,7 +227,7 @@ def test_mpich_is_kept_from_reading_other_processes_only_where_the_filter_refuse
     ):
         assert profiles.reading_refused(profile, engine, version) == refused, version
         environment = replace(docker("mpich", engine), version=version)
-        options = environment.command(replace(LAUNCH, profile=profile), FOLDER).options
+        options = environment.command(replace(LAUNCH, mpi="mpich", profile=profile), FOLDER).options
         assert ("MPIR_CVAR_CH4_CMA_ENABLE" in options["environment"]) == refused, version
 
 
@@ -241,7 +250,7 @@ def test_a_shell_line_is_quoted() -> None:
 def test_intel_mpi_is_asked_for_a_policy_of_memory_by_its_variable() -> None:
     launch = replace(LAUNCH, mpi="impi")
     asked = replace(launch, hbw_policy="hbw_bind")
-    host = Host("impi", PREFIX, 2, EMULATED)
+    host = Host(PREFIX, 2, EMULATED)
     before, after = (host.command(variant, FOLDER).environment for variant in (launch, asked))
     assert dict(after.items() - before.items()) == {
         "I_MPI_HBW_POLICY": "hbw_bind,hbw_bind,hbw_bind"

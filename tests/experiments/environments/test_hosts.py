@@ -47,7 +47,7 @@ def test_a_daemon_of_a_launcher_is_nobody_and_has_the_folders_that_it_needs(
     tmp_path.chmod(0o700)
     os.chown(launch, *own)
     image = CharliecloudRanks(tree, Path("/image"), user=own)
-    command = OnHosts("openmpi", prefix, 2, ways, image).command(replace(LAUNCH, ranks=2), launch)
+    command = OnHosts(prefix, 2, ways, image).command(replace(LAUNCH, ranks=2), launch)
     line = f"id -u; hostname; ls /mnt; touch $HOME/made {prefix}/x /mnt/tree/x; ls {tmp_path}"
     words = [*ways.controller, str(enter.LAUNCHER), "n2", f"exec 2>&1; {line}"]
     done = captured(words, env={**os.environ, **command.environment})

@@ -107,7 +107,7 @@ def made(
     if os.getuid() == 0:
         os.chown(folder, *passthrough.owner())
     environment = Docker(
-        *(flavour, image, image_provision.PREFIX, passthrough.cores()),
+        *(image, image_provision.PREFIX, passthrough.cores()),
         *(passthrough.machine(), CAMPAIGN),
         engine=engine,
         host_prefix=mpi_wheels.ensure(flavour, print),

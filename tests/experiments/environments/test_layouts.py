@@ -31,13 +31,13 @@ def job(
     rootless: bool = False,
 ) -> Job:
     environment = Docker(
-        *(flavour, f"hbmcomm:{flavour}", Path("/opt/hbmcomm"), 2),
+        *(f"hbmcomm:{flavour}", Path("/opt/hbmcomm"), 2),
         *(Machine("0-1", "0", (), 1000, 1000, 8 * 2**20), "c1", {"MEMKIND_HBW_NODES": "0"}),
         host_prefix=Path(f"/checkout/{flavour}"),
         engine=engine,
         rootless=rootless,
     )
-    command = environment.command(replace(LAUNCH, layout=layout, ranks=ranks), FOLDER)
+    command = environment.command(replace(LAUNCH, layout=layout, mpi=flavour, ranks=ranks), FOLDER)
     assert isinstance(command, Job)
     return command
 

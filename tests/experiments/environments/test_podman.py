@@ -83,7 +83,7 @@ def test_every_operation_is_right_in_podman(
     method: str,
 ) -> None:
     environment = Docker(
-        *("openmpi", podman_image.id, image_provision.PREFIX, passthrough.cores()),
+        *(podman_image.id, image_provision.PREFIX, passthrough.cores()),
         *(passthrough.machine(), "test-podman", {"MEMKIND_HBW_NODES": "0"}),
         engine="podman",
     )

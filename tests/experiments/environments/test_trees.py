@@ -50,8 +50,8 @@ def mounted(engine: docker.DockerClient, image: Image) -> Layers:
 def over(tree: Path | Layers, made: type[Tree], root: bool = passthrough.is_root()) -> Any:
     known = PREFIX, passthrough.cores(), passthrough.machine(), EMULATED, root
     if isinstance(tree, Path):
-        return made("openmpi", tree, *known)
-    return made("openmpi", layers.mount_point(), *known, (str(tree.folder), tree.option))
+        return made(tree, *known)
+    return made(layers.mount_point(), *known, (str(tree.folder), tree.option))
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def cell(operation: str, size: int, transport: str = "mpi", kind: str = "regular
 
 
 def test_the_command_starts_the_program_that_starts_imb() -> None:
-    environment = Host("impi", Path("/venv"), 2, {}, (imb.RUN, "2"))
+    environment = Host(Path("/venv"), 2, {}, (imb.RUN, "2"))
     made = environment.command(launch((cell("bcast", 1024),)), Path("/out/x"))
     assert made == Process(
         ("/venv/bin/python", "-P", "-m", "experiments.programs.imb_run", "/out/x", "2"),

@@ -8,7 +8,7 @@ import pytest
 
 from experiments.environments.host import Host
 from experiments.model.launch import Launch
-from experiments.programs.imb import BENCHMARKS, FLAVOUR, RUN
+from experiments.programs.imb import BENCHMARKS, RUN
 from experiments.provision import mpi_wheels, passthrough
 from tests.experiments.programs import beside
 
@@ -20,7 +20,7 @@ def launch(operations: tuple[str, ...], *sizes: int) -> Launch:
 
 def run(asked: Launch, folder: Path, **variables: str) -> tuple[int, str]:
     prefix, cores = mpi_wheels.ensure("impi", print), passthrough.cores()
-    starter = Host(FLAVOUR, prefix, cores, variables, (RUN, str(cores)))
+    starter = Host(prefix, cores, variables, (RUN, str(cores)))
     return beside.run(asked, folder, starter)
 
 

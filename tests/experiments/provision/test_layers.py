@@ -90,7 +90,7 @@ def test_userland_runs_from_the_inodes_of_the_container(
     shared = layers.of(engine, image)
     at, machine = layers.mount_point(), passthrough.machine()
     command = Userland(
-        "openmpi", at, PREFIX, 2, machine, {}, True, (str(shared.folder), shared.option)
+        at, PREFIX, 2, machine, {}, True, (str(shared.folder), shared.option)
     ).command(replace(LAUNCH, mpi="openmpi"), tmp_path)
     before = command.argv[: command.argv.index(f"{PREFIX}/bin/mpiexec")]
     asked = f"stat -c %i {LIBRARY}; touch /opt/new; ls -d /launch"
