@@ -16,7 +16,7 @@ import docker
 from experiments.driver import reaper
 from experiments.model.checkout import ROOT
 from experiments.processes import folder_lock, tracking
-from experiments.processes.environ import variable
+from experiments.processes.executables import variable
 from experiments.processes.folder_lock import FolderLock
 from experiments.provision import removal
 from experiments.provision.engine import EngineMissing

@@ -7,7 +7,7 @@ from mpi4py import MPI
 from experiments.implementations.contender import Contender, ContenderMissing
 from experiments.implementations.fusion_tensors import one_by_one, ours, summed
 from experiments.measure.operations import Array, Ready
-from experiments.processes import environ
+from experiments.processes import executables
 
 VARIABLE = "HBMCOMM_BETWEEN_HOSTS"
 
@@ -23,7 +23,7 @@ def make(contender: str, comm: MPI.Intracomm, _folder: Path) -> Contender:
             raise ContenderMissing("all ranks are on one host; take --env hosts:4")
 
     def ready(operation: str, send: Array, recv: Array) -> Ready:
-        with environ.variable(VARIABLE, contender):  # read as a communicator begins
+        with executables.variable(VARIABLE, contender):  # read as a communicator begins
             own = ours(comm)
         return summed(one_by_one(own, [recv.size], shared=True), comm)
 

@@ -54,7 +54,7 @@ from experiments.model.launch import NUMPY, Cell, Launch
 from experiments.model.lower_bound import COPY
 from experiments.model.mpi_settings import WARMUP, warmup
 from experiments.model.workloads import WORKLOADS
-from experiments.processes import environ
+from experiments.processes import executables
 
 ALIAS = "hbmcomm_other_build"
 ALIGNMENT = 2 * 2**20  # bytes: a huge page, within which arrays of two arenas begin alike
@@ -128,7 +128,7 @@ class Entrants:
     def _with_threshold(self, name: str, variable: str, value: str, kind: str) -> MPI.Intracomm:
         """A communicator reads its thresholds from the environment when it is made."""
         if (name, kind) not in self._changed:
-            with environ.variable(variable, value):
+            with executables.variable(variable, value):
                 made = hbmcomm.Communicator(self._comm, kind=kind, transport=DIRECT)
             self._changed[name, kind] = made
         return self._changed[name, kind]

@@ -1,4 +1,7 @@
-"""Finds, starts and ends programs; those in the background have a session of their own."""
+"""Finds, starts and ends programs, and sets for them what they inherit from this process.
+
+Those in the background have a session of their own.
+"""
 
 import contextlib
 import ctypes
@@ -78,6 +81,20 @@ def adopting_orphans(wanted: bool = True) -> Iterator[None]:
         yield
     finally:
         prctl(PR_SET_CHILD_SUBREAPER, before.value)
+
+
+@contextlib.contextmanager
+def variable(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable for the time of the block."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def open_as_many_files_as_allowed() -> None:
