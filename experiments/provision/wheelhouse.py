@@ -82,7 +82,7 @@ def ensure(
             remedy = REMEDY if own else TORCH_REMEDY
             run(download_command(python, wanted, wheels), lack, remedy)
             if own:
-                _own_wheel(own, scratch_folder / "sources", wheels)
+                shutil.copy2(_own(own), wheels)
             (wheels / LIST).write_text(listed(wheels.glob("*.whl")), encoding="ascii")
             scratch.settle(wheels, folder)
             scratch.remove_superseded(folder, scratch_folder)
@@ -119,6 +119,19 @@ def _target(python: str) -> list[str]:
         return []
     platforms = [f"--platform={tag}_{platform.machine()}" for tag in GLIBC_TAGS]
     return [f"--python-version={python}", "--implementation=cp", *platforms]
+
+
+def _own(root: Path) -> Path:
+    """The project's own wheel, the same for every Python and MPI; made if it is missing."""
+    folder = WHEELHOUSES / f"own-{_inputs('', (), root)}"
+    if not folder.is_dir():
+        with scratch.folder(WHEELHOUSES, ".own-") as scratch_folder:
+            wheels = scratch_folder / "wheels"
+            _own_wheel(root, scratch_folder / "sources", wheels)
+            scratch.settle(wheels, folder)
+            scratch.remove_superseded(folder, scratch_folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 def _own_wheel(root: Path, sources: Path, folder: Path) -> None:
