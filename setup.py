@@ -6,8 +6,10 @@ Where there is no compiler, HBMCOMM_WHEEL names a wheel of the same sources, and
 import hashlib
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
@@ -37,6 +39,18 @@ class BuildCore(build_ext):
             super().run()
         if not self.inplace:
             (made / DIGEST).write_text(_digest(inputs), encoding="ascii")
+
+    def build_extensions(self) -> None:
+        """Compile on all cores that this process has: setuptools compiles file after file."""
+        compile_files = self.compiler.compile
+
+        def compile_beside(sources: Sequence[str], **options: Any) -> list[str]:
+            with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+                objects = pool.map(lambda source: compile_files([source], **options), sources)
+                return [path for paths in objects for path in paths]
+
+        self.compiler.compile = compile_beside
+        super().build_extensions()
 
     def copy_file(self, infile: str, outfile: str, **options: int) -> None:
         """Put a new file in the place of the old one; the content of a mapped one never changes."""
