@@ -1,6 +1,5 @@
 """Real launches that take turns: what they measure, and what one that fails costs the others."""
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -54,6 +53,12 @@ def launches() -> tuple[Launch, ...]:
     (block,) = host_and_docker(blocks=1, sizes=(1024, 65536))
     kept = [cell for cell in block.launches[0].cells if cell.kind == "regular"]
     return tuple(replace(launch, cells=tuple(kept)) for launch in block.launches)
+
+
+@pytest.fixture
+def short(launches: tuple[Launch, ...]) -> tuple[Launch, ...]:
+    """The block with as few cells as there must be around the third, in which one is lost."""
+    return tuple(replace(launch, cells=launch.cells[:4]) for launch in launches)
 
 
 def run(
@@ -130,37 +135,34 @@ def test_all_arms_start_from_the_barrier_that_every_one_of_them_has(
     ],
 )
 def test_an_arm_that_dies_or_hangs_in_its_turn_is_named_and_the_rest_is_measured(
-    folder: Path, launches: tuple[Launch, ...], does: str, why: str
+    folder: Path, short: tuple[Launch, ...], does: str, why: str
 ) -> None:
-    began = time.monotonic()
-    lost = run(folder, launches, lambda: Other("in_a_turn.py", (does,)))
-    assert time.monotonic() - began < 60
+    lost = run(folder, short, lambda: Other("in_a_turn.py", (does,)))
     (name,) = lost
     assert name.endswith("docker-tuned-one") and why in lost[name] and name in lost[name]
-    assert store.finished(folder) == {launch.name for launch in launches} - {name}
+    assert store.finished(folder) == {launch.name for launch in short} - {name}
     first = sorted(store.finished(folder))[0]
     assert name not in store.read_result(folder, first).company
     assert not (folder / "incoming").exists()
 
 
 def test_a_launch_that_does_not_end_is_asked_what_it_needs_and_the_block_ends_with_that(
-    folder: Path, launches: tuple[Launch, ...]
+    folder: Path, short: tuple[Launch, ...]
 ) -> None:
     asked: list[float] = []
 
     def gone(idle: float) -> str:
         asked.append(idle)
-        return "no slurmd answers on n2" if idle > 1.0 and (folder / "incoming").exists() else ""
+        written = (folder / "incoming").glob("*docker*/result.json")
+        return "no slurmd answers on n2" if idle > 1.0 and any(written) else ""
 
-    began = time.monotonic()
     with pytest.raises(MachineGone, match="no slurmd answers on n2\nFinished launches are k"):
-        run(folder, launches, lambda: Other("in_a_turn.py", ("hangs at the end",)), gone)
-    assert time.monotonic() - began < 25, "END_PATIENCE is longer"
+        run(folder, short, lambda: Other("in_a_turn.py", ("hangs at the end",)), gone)
     assert asked and not running(str(folder)) and store.finished(folder) == set()
 
 
-def test_the_block_ends_with_the_reference_arm(folder: Path, launches: tuple[Launch, ...]) -> None:
-    only = tuple(replace(launch, layout="") for launch in launches)
+def test_the_block_ends_with_the_reference_arm(folder: Path, short: tuple[Launch, ...]) -> None:
+    only = tuple(replace(launch, layout="") for launch in short)
     with pytest.raises(LaunchFailed, match="failed with exit code"):
         run(folder, only, lambda: Other("in_a_turn.py", ("dies",)))
     assert store.finished(folder) == set()
