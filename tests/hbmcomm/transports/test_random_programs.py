@@ -29,7 +29,7 @@ OTHERS = (
     *(("direct", "impi", 8), ("mpi", "mpich", 2), ("pickle", "openmpi", 3), ("pickle", "impi", 2)),
 )
 """Transports, and other numbers of ranks; for few seconds."""
-SECONDS = float(os.environ.get("HBMCOMM_TEST_SECONDS", "10"))  # of a launch
+SECONDS = float(os.environ.get("HBMCOMM_TEST_SECONDS", "6"))  # of a launch
 MINUTES = float(os.environ.get("HBMCOMM_TEST_MINUTES", "20"))  # of all launches of the rare test
 LONG = 60.0  # seconds of a launch of the rare test
 MOST = 120.0  # seconds that the start, the last program and the watch may take besides
@@ -120,7 +120,7 @@ def test_other_transports_and_numbers_of_ranks_are_right(
     mpirun: Start, slow_pages: Path, transport: str, mpi: str, ranks: int
 ) -> None:
     seed = os.environ.get("HBMCOMM_TEST_SEED", "1")
-    assert run_programs(mpirun, slow_pages, mpi, ranks, seed, SECONDS / 4, transport)
+    assert run_programs(mpirun, slow_pages, mpi, ranks, seed, SECONDS * 0.4, transport)
 
 
 @pytest.mark.rare
