@@ -82,15 +82,16 @@ WITHOUT_THREAD_SANITIZER = {
 }
 
 SEED = 6717
-LEAST_SECONDS = 0.5
+LEAST_SECONDS = 0.3
 SECONDS = {
-    "random_calls": 5,
-    "many_ranks": 2,
-    "hosts": 4,
-    "intruder": 2,
+    "random_calls": 3,
+    "many_ranks": 1.5,
+    "hosts": 2.5,
+    "intruder": 1.5,
     "heap": 1,
     "heap_threads": 1,
 }
+LONG = 20.0  # seconds of each in the rare test
 Check = Callable[[str, float], None]
 
 pytestmark = pytest.mark.alone  # threads that spin and sleepers that are timed
@@ -110,6 +111,8 @@ def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     build(program, *flags)
 
     def checked(test: str, seconds: float) -> None:
+        if test in WITHOUT_THREAD_SANITIZER and request.param == "thread":
+            pytest.skip(WITHOUT_THREAD_SANITIZER[test])
         done = run(program, test, str(SEED), str(seconds))
         assert done.returncode == 0, f"{TESTS[test]}: {done.returncode}\n{done.stdout}"
 
@@ -117,7 +120,11 @@ def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_core_alone(test: str, check: Check, request: pytest.FixtureRequest) -> None:
-    if test in WITHOUT_THREAD_SANITIZER and "thread" in request.node.callspec.id:
-        pytest.skip(WITHOUT_THREAD_SANITIZER[test])
+def test_core_alone(test: str, check: Check) -> None:
     check(test, SECONDS.get(test, LEAST_SECONDS))
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("test", SECONDS)
+def test_core_alone_for_longer(test: str, check: Check) -> None:
+    check(test, LONG)
