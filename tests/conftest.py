@@ -19,8 +19,8 @@ from experiments.environments.mpiexec import mpiexec
 from experiments.environments.process import Process
 from experiments.jobs.execute import execute
 from experiments.processes import tracking
-from experiments.provision import mpi_wheels as mpi_provision
 from experiments.provision import passthrough
+from tests.ahead import environment_of
 from tests.starting import MakeHosts, Ranks, Start
 
 GUESTS, VISITS = "tests/experiments/emulation/", "tests/experiments/emulation/in_guest/"
@@ -36,7 +36,6 @@ hypothesis.settings.load_profile("suite")
 
 RARE_SECONDS = 1800.0
 """For one rare test: some take minutes on a machine that has nothing else to do."""
-EXTRAS = ("hypothesis", "ml_dtypes")  # what ranks of tests import beside the project
 SURVIVORS = {
     "openmpi": "--enable-recovery",
     "mpich": "-disable-auto-cleanup",
@@ -67,7 +66,7 @@ def start(
         folder: Takes what the ranks print.
         ranks: How many; with `hosts`, the host of each.
     """
-    prefix = prefix or _prefix(mpi)
+    prefix = prefix or environment_of(mpi)
     module = ["-m", program] if isinstance(program, str) else [str(program)]
     words = [f"{prefix}/bin/python", *module, *args]
     if hosts is None:
@@ -78,13 +77,6 @@ def start(
     if survivors:
         _let_survive(argv, mpi, prefix)
     return ended(Process(tuple(argv), variables | dict(env or {})), folder, timeout, code)
-
-
-@functools.cache
-def _prefix(mpi: str) -> Path:
-    prefix = mpi_provision.ensure(mpi, print)
-    mpi_provision.add(mpi, "tests", EXTRAS, print)
-    return prefix
 
 
 def _cores() -> int:

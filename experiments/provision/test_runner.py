@@ -34,6 +34,8 @@ CHEAPER_STARTS = {
 """Variables of the tests, which start some thousand Pythons."""
 MODEST = 5
 """Niceness: a third of another's time. With much less, tests would run into their time limits."""
+ENVIRONMENTS = "tests/ahead.py"
+"""Makes the environments of all MPIs."""
 NOTHING_CHOSEN = 5
 """How pytest ends where no test has the marks."""
 STAMP = ".test-tools"
@@ -138,15 +140,22 @@ def _make_modest(session: int) -> None:
 def _compiling(root: Path, environment: Mapping[str, str]) -> Iterator[Callable[[], object]]:
     """Compile the tests as pytest does, which takes half a minute, on a core that linters leave.
 
-    Else each worker of pytest does all of it. The function waits for it.
+    Else each worker of pytest does all of it. The function waits for it. Beside it, environments of
+    MPIs are made, which no function waits for: tests that need one wait for its lock.
     """
-    argv = [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
-    nowhere = subprocess.DEVNULL
-    with subprocess.Popen(argv, cwd=root, env=environment, stdout=nowhere, stderr=nowhere) as ahead:
-        try:
-            yield ahead.wait
-        finally:
-            ahead.kill()
+    with contextlib.ExitStack() as stack:
+
+        def begin(*words: str) -> subprocess.Popen[bytes]:
+            argv, nowhere = [sys.executable, "-m", *words], subprocess.DEVNULL
+            process = stack.enter_context(
+                subprocess.Popen(argv, cwd=root, env=environment, stdout=nowhere, stderr=nowhere)
+            )
+            stack.callback(process.kill)
+            return process
+
+        if (root / ENVIRONMENTS).is_file():
+            begin(ENVIRONMENTS.removesuffix(".py").replace("/", "."))
+        yield begin("pytest", "--collect-only", "--quiet").wait
 
 
 def ensure_tools(root: Path = ROOT) -> None:

@@ -150,6 +150,15 @@ def test_a_checker_that_fails_is_the_end(project: Path, capfd: pytest.CaptureFix
     assert "passed" not in capfd.readouterr().out
 
 
+def test_environments_of_mpis_are_made_beside_the_tests(project: Path) -> None:
+    (project / "tests").mkdir()
+    (project / test_runner.ENVIRONMENTS).write_text("open('made', 'w').close()")
+    body = "wait_for(pathlib.Path('made').exists, 'environments', 60)"
+    marked = "import pathlib\nfrom tests.awaiting import wait_for" + MARKED.format(body=body)
+    (project / "test_marked.py").write_text(marked)
+    test_runner.run(parts("")[:1], project)
+
+
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with an environment of its own, in which torch is not installed."""
