@@ -11,9 +11,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from mpi4py import MPI
+from numpy.typing import NDArray
 
 _INT_MAX = 2**31 - 1
 
@@ -42,28 +44,49 @@ def pack_size(datatype: MPI.Datatype, entries: int) -> int:
     return answer.value
 
 
+class Made(NamedTuple):
+    """How MPI made a datatype that is not predefined.
+
+    Attributes:
+        combiner: what made it, such as MPI.COMBINER_VECTOR.
+        integers: arguments that are C's int.
+        numbers: all arguments that are numbers: integers, large counts, addresses.
+        bases: the datatypes that it is made of; they exist inside the block alone.
+    """
+
+    combiner: int
+    integers: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    bases: list[MPI.Datatype]
+
+
 @contextmanager
-def bases(datatype: MPI.Datatype) -> Iterator[list[MPI.Datatype]]:
-    """The datatypes of which one that is not predefined is made; they exist inside alone."""
-    function, free = _function("MPI_Type_get_contents"), _function("MPI_Type_free")
-    integers, addresses, counts, number, _ = datatype.Get_envelope()
-    if function is None or free is None or counts:
-        base, _, _ = datatype.decode()
-        yield [base] if isinstance(base, MPI.Datatype) else list(base)
+def made(datatype: MPI.Datatype) -> Iterator[Made]:
+    """As datatype.Get_envelope() and datatype.Get_contents()."""
+    *lengths, number, combiner = datatype.Get_envelope()
+    large = "_c" if lengths[2] else ""
+    function, free = _function(f"MPI_Type_get_contents{large}"), _function("MPI_Type_free")
+    if function is None or free is None:
+        *numbers, bases = datatype.Get_contents()
+        values = [np.array(part, np.int64) for part in numbers]
+        yield Made(combiner, values[0], np.concatenate([values[0], values[2], values[1]]), bases)
         return
-    word = _word(MPI.Datatype)
+    integers, addresses, counts = (np.zeros(length, np.int64) for length in lengths)
+    small, word = np.zeros(lengths[0], np.intc), _word(MPI.Datatype)
     handles = (word * max(number, 1))()
-    lengths = (ctypes.c_int * max(integers, 1))()
-    places = (ctypes.c_ssize_t * max(addresses, 1))()
-    room = (ctypes.c_int(integers), ctypes.c_int(addresses), ctypes.c_int(number))
-    _check(function(_of(datatype, MPI.Datatype), *room, lengths, places, handles))
-    components = [MPI.Datatype.fromhandle(handle) for handle in handles[:number]]
+    room: list[Any] = [lengths[0], lengths[1], *lengths[2:] * bool(large), number]
+    room = [(ctypes.c_int64 if large else ctypes.c_int)(length) for length in room]
+    arrays: list[NDArray[Any]] = [small, addresses, *[counts] * bool(large)]
+    into = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+    _check(function(_of(datatype, MPI.Datatype), *room, *into, handles))
+    integers[:] = small
+    bases = [MPI.Datatype.fromhandle(handle) for handle in handles[:number]]
     try:
-        yield components
+        yield Made(combiner, integers, np.concatenate([integers, counts, addresses]), bases)
     finally:
-        for component in components:
-            if not component.is_predefined:
-                _check(free(ctypes.byref(word(handle_of(component, MPI.Datatype)))))
+        for base in bases:
+            if not base.is_predefined:
+                _check(free(ctypes.byref(word(handle_of(base, MPI.Datatype)))))
 
 
 def _word(kind: type) -> Any:

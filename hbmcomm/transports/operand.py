@@ -216,8 +216,8 @@ def _code(datatype: MPI.Datatype) -> int | None:
     """The core's code for the predefined type in a datatype; None if there are several."""
     if datatype.is_predefined:
         return _CODES.get(datatype.handle)
-    with mpi_lock.bases(datatype) as bases:
-        codes = {_code(base) for base in bases}
+    with mpi_lock.made(datatype) as made:
+        codes = {_code(base) for base in made.bases}
     return codes.pop() if len(codes) == 1 else None
 
 

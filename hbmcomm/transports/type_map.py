@@ -6,7 +6,7 @@ column of a matrix that is nearly the whole matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from mpi4py import MPI
 from numpy.typing import ArrayLike, NDArray
 
 from hbmcomm.transports import mpi_lock
+from hbmcomm.transports.mpi_lock import Made
 
 Runs = NDArray[np.int64]
 """(runs, 2): the offset of each run of bytes from the address of the entry, and its length."""
@@ -26,26 +27,35 @@ def runs(datatype: MPI.Datatype) -> Runs:
     if datatype.is_predefined:
         whole = datatype.size == datatype.extent
         return np.array([[0, datatype.size]], np.int64) if whole else _tried(datatype)
-    base, combiner, how = datatype.decode()
-    bases = how.get("datatypes", [base])
-    try:
-        if combiner == "STRUCT":
-            parts = zip(bases, how["displacements"], how["blocklengths"], strict=True)
-            every = [_repeated(part, [at], length) for part, at, length in parts]
+    with mpi_lock.made(datatype) as made:
+        if made.combiner == MPI.COMBINER_STRUCT:
+            blocks = zip(made.bases, *_each_long(made.numbers), strict=True)
+            every = [_repeated(base, [offset], length) for base, offset, length in blocks]
             return _joined(np.concatenate([np.empty((0, 2), np.int64), *every]))
-        if combiner in _BLOCKS:
-            return _joined(_repeated(base, *_BLOCKS[combiner](how, base.extent)))
+        if made.combiner in _BLOCKS:
+            (base,) = made.bases
+            return _joined(_repeated(base, *_BLOCKS[made.combiner](made, base.extent)))
         return _tried(datatype)
-    finally:
-        for part in bases:
-            if not part.is_predefined:
-                part.Free()
 
 
-def _subarray(how: Mapping[str, Any], extent: int) -> Blocks:
-    """A block for each row of the part, which is in C's order or in Fortran's."""
-    dimensions = list(zip(how["sizes"], how["subsizes"], how["starts"], strict=True))
-    if how["order"] != MPI.ORDER_F:
+def _each_long(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Offsets and lengths from the number of blocks, all lengths, and all offsets."""
+    count = numbers[0]
+    return numbers[count + 1 :], numbers[1 : count + 1]
+
+
+def _indexed(made: Made, extent: int) -> Blocks:
+    offsets, lengths = _each_long(made.numbers)
+    return offsets * extent, lengths
+
+
+def _subarray(made: Made, extent: int) -> Blocks:
+    """A block for each row of the part."""
+    count, order = made.integers[0], made.integers[-1]
+    whole = len(made.integers) > 2  # not one with large counts
+    numbers = made.integers[1:-1] if whole else made.numbers[2:]
+    dimensions = list(zip(*numbers.reshape(3, count), strict=True))
+    if order != MPI.ORDER_F:
         dimensions.reverse()
     (size, length, start), *outer = dimensions
     rows, stride = np.array([start * extent], np.int64), size * extent
@@ -55,26 +65,24 @@ def _subarray(how: Mapping[str, Any], extent: int) -> Blocks:
     return rows, length
 
 
-_BLOCKS: dict[str, Callable[[Mapping[str, Any], int], Blocks]] = {
-    "DUP": lambda how, extent: ([0], 1),
-    "RESIZED": lambda how, extent: ([0], 1),
-    "CONTIGUOUS": lambda how, extent: ([0], how["count"]),
-    "VECTOR": lambda how, extent: (
-        np.arange(how["count"]) * how["stride"] * extent,
-        how["blocklength"],
-    ),
-    "HVECTOR": lambda how, extent: (np.arange(how["count"]) * how["stride"], how["blocklength"]),
-    "INDEXED": lambda how, extent: (_scaled(how, extent), how["blocklengths"]),
-    "HINDEXED": lambda how, extent: (how["displacements"], how["blocklengths"]),
-    "INDEXED_BLOCK": lambda how, extent: (_scaled(how, extent), how["blocklength"]),
-    "HINDEXED_BLOCK": lambda how, extent: (how["displacements"], how["blocklength"]),
-    "SUBARRAY": _subarray,
+_BLOCKS: dict[int, Callable[[Made, int], Blocks]] = {
+    MPI.COMBINER_DUP: lambda made, extent: ([0], 1),
+    MPI.COMBINER_RESIZED: lambda made, extent: ([0], 1),
+    MPI.COMBINER_CONTIGUOUS: lambda made, extent: ([0], made.numbers[0]),
+    MPI.COMBINER_VECTOR: lambda made, extent: (_strided(made) * extent, made.numbers[1]),
+    MPI.COMBINER_HVECTOR: lambda made, extent: (_strided(made), made.numbers[1]),
+    MPI.COMBINER_INDEXED: _indexed,
+    MPI.COMBINER_HINDEXED: lambda made, extent: _each_long(made.numbers),
+    MPI.COMBINER_INDEXED_BLOCK: lambda made, extent: (made.numbers[2:] * extent, made.numbers[1]),
+    MPI.COMBINER_HINDEXED_BLOCK: lambda made, extent: (made.numbers[2:], made.numbers[1]),
+    MPI.COMBINER_SUBARRAY: _subarray,
 }
-"""By MPI's name for how a datatype was made: from its arguments and the extent of its base."""
+"""By what made a datatype: its blocks, from the arguments and the extent of its base."""
 
 
-def _scaled(how: Mapping[str, Any], extent: int) -> ArrayLike:
-    return np.array(how["displacements"], np.int64) * extent
+def _strided(made: Made) -> NDArray[np.int64]:
+    offsets: NDArray[np.int64] = np.arange(made.numbers[0]) * made.numbers[2]
+    return offsets
 
 
 def _repeated(base: MPI.Datatype, offsets: ArrayLike, lengths: ArrayLike) -> Runs:
