@@ -60,6 +60,7 @@ class Watch:
         self._is_sentinel = layout.index == 0
         self._lock = threading.RLock()
         self._lost = self._differs = ""
+        self._is_closed = False
         self._calls, self._told = Calls(), 0
         self._left: dict[int, _Leave] = {}
         self._announce = self._at_leaving()
@@ -126,17 +127,21 @@ class Watch:
 
     def close(self) -> None:
         """Leave."""
+        self._is_closed = True
         with self._lock:
             self._links.clear()
         self._announce()
 
     def read(self, seconds: float) -> bool:
-        """Read the notices that have come, or come in this time; whether there may be more."""
+        """Read the notices that have come, or come in this time; whether calls need watching.
+
+        They do where all others have left too: a call that needs one of them must end.
+        """
         if self._news.poll(seconds):
             with self._lock:  # another thread may have read meanwhile what was seen without it
                 for end, _ in self._news.poll(0):
                     self._read_from(self._ranks[end])
-        return bool(self._links) and not (self._lost or self._differs)
+        return not (self._is_closed or self._lost or self._differs)
 
     def _tell(self, what: str, **more: Any) -> None:
         notice = Notice(self._layout.rank, what, **more)

@@ -2,6 +2,7 @@
 
 import select
 import socket
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -138,6 +139,27 @@ def test_only_a_rank_that_left_before_its_part_in_a_call_is_an_error(
     else:
         with pytest.raises(PeerError, match="rank 1 has left"):
             watch.look(99.0)
+
+
+def test_a_call_that_needs_the_only_other_rank_ends_after_that_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch_module, "GRACE", 1.5)
+    own, other = connected()
+    lost: list[str] = []
+    watch = Watch(TWO_HOSTS, {1: Link(own)})
+    began = time.monotonic()
+    calls = Calls(
+        lambda: (1, 0, time.monotonic() - began), lambda number: "Barrier", lambda: lost.append("")
+    )
+    watch.watch_calls(calls)
+    end = Link(other)
+    end.send(Notice(1, "left", 0))
+    end.close()
+    while not lost and time.monotonic() < began + 20:
+        time.sleep(0.01)
+    assert lost and time.monotonic() > began + 1.5
+    watch.close()
 
 
 def test_a_rank_leaves_with_the_number_of_calls_that_it_finished(other_end: Connected) -> None:
