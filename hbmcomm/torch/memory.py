@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -32,14 +33,29 @@ def empty(
 
     Raises:
         torch.OutOfMemoryError: This rank's part of the arena has no room; `resize_` raises it too.
-        RuntimeError: The group is of another backend.
+        RuntimeError: The group is of another backend, or a dimension is negative.
+        TypeError: A dimension is not an integer.
         ValueError: There is no such group in this process.
     """
-    shape = torch.Size(size if not size or isinstance(size[0], int) else size[0])
+    shape = torch.empty(_dimensions(size), device="meta").shape  # checked by torch
     flat: torch.Tensor = _backend(group).allocate_tensor(
         shape.numel(), dtype=dtype or torch.get_default_dtype(), device=torch.device("cpu")
     )
     return flat.view(shape)
+
+
+def _dimensions(size: tuple[int | Sequence[int], ...]) -> tuple[int, ...]:
+    """The dimensions that a program gave one by one or as one sequence.
+
+    Integers of NumPy and tensors of one number are integers too.
+    """
+    if len(size) == 1:
+        try:
+            return (operator.index(size[0]),)  # type: ignore[arg-type]
+        except TypeError:
+            if isinstance(size[0], Iterable):
+                size = tuple(size[0])
+    return tuple(operator.index(number) for number in size)  # type: ignore[arg-type]
 
 
 @contextmanager

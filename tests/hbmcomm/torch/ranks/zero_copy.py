@@ -8,12 +8,14 @@ import os
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import torch
 from torch import distributed as dist
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import hbmcomm.torch
+from tests.hbmcomm.ranks.refusal import refused
 
 os.environ["DDP_DISABLE_COMM_MEM"] = "0"
 dist.init_process_group("hbm")
@@ -79,5 +81,12 @@ address = first.data_ptr()
 assert hbmcomm.torch.is_in_arena(first) and not hbmcomm.torch.is_in_arena(torch.empty(1000))
 del first
 assert hbmcomm.torch.empty(1000).data_ptr() == address, "freed memory is reused"
+one, three = np.int64(1), torch.tensor(3)
+for size in ((one,), (2, one), (three,), (2, three), ([2, one],), (range(2, 4),), ((),), (0,)):
+    expected = torch.empty(*(tuple(part) if isinstance(part, range) else part for part in size))
+    assert hbmcomm.torch.empty(*size).shape == expected.shape, size
+for size, error in (((2, -1), RuntimeError), ((2.0,), TypeError), (([2, 3], 4), TypeError)):
+    with refused(error):
+        hbmcomm.torch.empty(*size)
 dist.destroy_process_group()
 print("right")
