@@ -78,10 +78,11 @@ class ArrayFactory:
         return array
 
     def asarray(self, a: ArrayLike, dtype: DTypeLike | None) -> NDArray[Any]:
-        given = np.asarray(a)
-        target = given.dtype if dtype is None else np.dtype(dtype)
-        if _depends_on_values(target):
-            given = np.asarray(a, target)
+        is_cast = dtype is not None and isinstance(a, np.ndarray)
+        if is_cast and not _depends_on_values(np.dtype(dtype)):
+            given, target = np.asarray(a), np.dtype(dtype)
+        else:  # in one step: objects of Python lose digits in a dtype between
+            given = np.asarray(a, dtype)
             target = given.dtype
         block = _block(given)
         if block is not None and given.dtype == target and self.holds(block):

@@ -216,6 +216,27 @@ def test_asarray_takes_from_values_what_a_dtype_leaves_open(given, dtype: str) -
     assert hbmcomm.asarray(ours, ours.dtype) is ours
 
 
+@pytest.mark.parametrize(
+    ("given", "dtype"),
+    [([2**53 + 1, 1.0], "i8"), ([1, 2.5], "S3"), ([(1, 2)], "i4,f8"), ([None, "1.5"], "f8")],
+)
+def test_asarray_converts_objects_one_by_one_as_numpy_does(given, dtype: str) -> None:
+    ours, theirs = hbmcomm.asarray(given, dtype), np.asarray(given, dtype)
+    assert (ours.dtype, ours.shape, ours.tobytes()) == (
+        theirs.dtype,
+        theirs.shape,
+        theirs.tobytes(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype"), [([300], "u1"), (-1, "u4"), ([2**63, -1], "i8"), ([1j], "f8")]
+)
+def test_asarray_refuses_objects_that_do_not_fit(given, dtype: str) -> None:
+    with pytest.raises((OverflowError, TypeError)):
+        hbmcomm.asarray(given, dtype)
+
+
 def test_asarray_changes_dtype_and_takes_lists() -> None:
     array = hbmcomm.asarray([1, 2, 3], "float32", kind="hbw")
     assert array.dtype == np.float32
