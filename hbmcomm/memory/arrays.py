@@ -7,6 +7,7 @@ shapes, dtypes and strides; `blocks` allocates the memory.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -233,8 +234,8 @@ def owner_of(array: NDArray[Any]) -> object:
 
 def _dimensions(shape: Shape, dtype: DTypeLike) -> tuple[int, ...]:
     whole = shape[()] if isinstance(shape, np.ndarray) else shape  # of a 0-d array: its number
-    outer = tuple(whole) if isinstance(whole, Iterable) else (whole,)
-    return (*outer, *np.dtype(dtype).shape)
+    outer = whole if isinstance(whole, Iterable) else (whole,)
+    return (*map(operator.index, outer), *np.dtype(dtype).shape)
 
 
 def _depends_on_values(dtype: np.dtype[Any]) -> bool:

@@ -175,6 +175,8 @@ def resolve(kind: str, nodes: Iterable[int] | None = None) -> Kind:
         ValueError: `kind` is not the name of a kind, or `nodes` is empty.
         KindUnavailable: This machine has no such memory, or this process may not use it.
     """
+    if not isinstance(kind, str):  # a list could be no key of a mapping
+        raise _unknown(kind)
     wanted = None if nodes is None else tuple(sorted(set(node_numbers(nodes))))
     here = current()
     return _chosen(kind, here, tuple(os.sched_getaffinity(0)), _usable_nodes(here), wanted)
@@ -241,7 +243,7 @@ def choose(
     """The kind on any machine, given the thread's CPUs, the allowed and the requested nodes."""
     meaning = _MEANINGS.get(kind)
     if meaning is None:
-        raise ValueError(f"unknown kind of memory {kind!r}; known are {', '.join(KINDS)}")
+        raise _unknown(kind)
     candidates = meaning.candidates(topology)
     if nodes is None and kind in _LIMITED_TO_ALLOWED:
         candidates = _among(candidates, allowed)
@@ -266,6 +268,10 @@ def choose(
         emulated=uses_hbm_finding and topology.hbm.emulated,
         evidence=evidence,
     )
+
+
+def _unknown(kind: object) -> ValueError:
+    return ValueError(f"unknown kind of memory {kind!r}; known are {', '.join(KINDS)}")
 
 
 def _check(kind: str, chosen: Nodes, candidates: Nodes, allowed: Nodes) -> None:

@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import re
 from collections.abc import Iterator
 
 import hypothesis.extra.numpy as hnp
@@ -174,14 +175,21 @@ def test_dtypes_that_hold_python_objects_are_refused(dtype) -> None:
 
 
 @pytest.mark.parametrize("make", [hbmcomm.resolve, lambda kind: hbmcomm.empty(3, kind=kind)])
-def test_an_empty_name_is_no_kind(make) -> None:
-    with pytest.raises(ValueError, match="unknown kind of memory ''"):
-        make("")
+@pytest.mark.parametrize("kind", ["", ["hbw"]])
+def test_an_empty_name_or_a_list_is_no_kind(make, kind) -> None:
+    with pytest.raises(ValueError, match=f"unknown kind of memory {re.escape(repr(kind))};"):
+        make(kind)
 
 
 @pytest.mark.parametrize("shape", [-1, (2, -3)])
 def test_a_shape_that_numpy_refuses_is_refused(shape) -> None:
     with pytest.raises(ValueError):
+        hbmcomm.empty(shape)
+
+
+@pytest.mark.parametrize("shape", [None, "23", (2, "x"), 2.0])
+def test_a_shape_of_other_things_than_integers_is_refused_by_their_type(shape) -> None:
+    with pytest.raises(TypeError, match="object cannot be interpreted as an integer"):
         hbmcomm.empty(shape)
 
 
