@@ -147,7 +147,13 @@ class Sharing(Transport):
             ArenaUnavailable: This rank shares no memory with the owner.
             PeerError: The owner died or left, or the array is not within its memory.
             MPI.Exception: There is no such rank.
+            TypeError: `shared` is no SharedArray, such as None on a rank that got no message.
         """
+        if not isinstance(shared, SharedArray):
+            raise TypeError(
+                f"attach: found {type(shared).__name__}; give what share() returned on the owner, "
+                "as comm.allgather(comm.share(array)) brings it"
+            )
         near = self._sharers()
         rank, offset, shape, dtype = shared
         number = self._number_of(near, rank)

@@ -100,6 +100,8 @@ def what_names_no_shared_memory_of_its_rank_is_refused() -> None:
         comm.share(comm.zeros((4, 4))[:, 1])
     with refused(TypeError, "found list; give a NumPy array"):
         comm.share([1.0])  # type: ignore[arg-type]
+    with refused(TypeError, "found NoneType; give what share() returned"):
+        comm.attach(None)  # type: ignore[arg-type]
     for rank in (-1, SIZE):
         for act in (
             lambda: comm.attach(name._replace(rank=rank)),  # noqa: B023
