@@ -35,6 +35,7 @@ _PATIENCE = 1.0  # seconds of waiting after which a rank reports its call to the
 _DIED, _SILENT, _LEFT = "died", "does not answer", "left"
 _GARBLED = "sends something other than a notice"
 _WAITS, _DIFFERS = "waits", "differs"
+_UNUSABLE = "; the communicator is unusable now"
 
 
 class _Leave(NamedTuple):
@@ -93,15 +94,15 @@ class Watch:
         if not (self._lost or self._differs):
             self.read(0.0)
         if self._differs:
-            raise CallMismatch(f"{self._differs}; the communicator is unusable now")
+            raise CallMismatch(f"{self._differs}{_UNUSABLE}")
         if self._lost:
-            raise PeerError(f"{self._lost}; the communicator is unusable now")
+            raise PeerError(f"{self._lost}{_UNUSABLE}")
 
     def refuse_gone(self, rank: int) -> None:
         """Raise PeerError where nothing can be sent to a rank any more; other errors as above."""
         self.refuse_lost()
         if rank in self._left:
-            raise PeerError(f"rank {rank} has left; the communicator is unusable now")
+            raise PeerError(f"rank {rank} has left{_UNUSABLE}")
 
     def look(self, waited: float) -> None:
         """Raise an error where this rank waits for one that is gone, or is in another call.
@@ -117,12 +118,12 @@ class Watch:
         needed = max(begun, 1)  # where calls are not counted, any rank may be needed
         for rank, leave in list(self._left.items()):
             if leave.finished < needed and min(waited, now - leave.moment) > GRACE:
-                raise PeerError(f"rank {rank} has left; the communicator is unusable now")
+                raise PeerError(f"rank {rank} has left{_UNUSABLE}")
 
     def fail(self, why: str) -> None:
         """Report to all ranks that this one cannot continue."""
         if not (self._lost or self._differs):
-            self._tell(f"gave up: {why}")
+            self._tell(f"gave up: {why.removesuffix(_UNUSABLE)}")
         self.close()
 
     def close(self) -> None:

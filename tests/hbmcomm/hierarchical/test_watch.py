@@ -162,6 +162,14 @@ def test_a_call_that_needs_the_only_other_rank_ends_after_that_left(
     watch.close()
 
 
+def test_a_rank_that_gives_up_says_once_that_the_communicator_is_unusable(
+    other_end: Connected,
+) -> None:
+    watch, end = other_end
+    watch.fail("rank 5 died; the communicator is unusable now")
+    assert next(iter(end.receive())) == Notice(0, "gave up: rank 5 died")
+
+
 def test_a_rank_leaves_with_the_number_of_calls_that_it_finished(other_end: Connected) -> None:
     watch, end = other_end
     watch.watch_calls(Calls(lambda: (2, 1, 0.0)))
