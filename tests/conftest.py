@@ -28,6 +28,7 @@ STOPPED = "tests/experiments/emulation/test_stopped_campaign.py"
 CLUSTER = "tests/experiments/cluster/"
 CORE = "tests/native/"
 CORE_ALONE = f"{CORE}test_core.py"
+FIGURES = "tests/plots/"
 EXACT = "tests/experiments/driver/test_program_accuracy.py"
 pytest_plugins = ["tests.campaigns", "tests.second_user", "tests.sharing", "tests.skips"]
 
@@ -173,6 +174,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     items.sort(key=place)
     for item in items:
+        if item.nodeid.startswith(FIGURES):
+            item.add_marker(pytest.mark.figures)
         if any(isinstance(value, str) and value == "impi" for value in _parameters(item)):
             item.add_marker(pytest.mark.rare)
         if item.get_closest_marker("rare") and not item.get_closest_marker("timeout"):

@@ -2,8 +2,8 @@
 
 Tests that start containers change the engine, and some look at the whole machine: these run one
 after the other, and often wait. Beside them are emulated machines, clusters and builds of the core,
-which mostly compute. Tests that start no ranks fill the time in which all of those wait, and the
-rest run beside each other, as many as there are cores and one more: a test often waits as well.
+which mostly compute, and those that draw figures fill the time in which both wait. All other tests
+run beside each other, as many as there are cores and one more: a test often waits as well.
 """
 
 import contextlib
@@ -24,6 +24,8 @@ from experiments.provision import mpi_wheels
 
 ALONE = "container or alone"
 """The marks of tests that run one after the other, in two groups beside each other."""
+FIGURES = "figures"
+"""The mark of tests that draw figures and pages."""
 RARE = "rare"
 """The mark of long proofs of rare events, and of whole test suites of other packages."""
 CHEAPER_STARTS = {
@@ -32,8 +34,6 @@ CHEAPER_STARTS = {
     "OMPI_MCA_btl": "^ofi",  # it sleeps for a second in MPI_Init
 }
 """Variables of the tests, which start some thousand Pythons."""
-MODEST = 5
-"""Niceness: a third of another's time. With much less, tests would run into their time limits."""
 ENVIRONMENTS = "tests/ahead.py"
 """Makes the environments of all MPIs."""
 NOTHING_CHOSEN = 5
@@ -45,8 +45,6 @@ RELEASE_STAMP = ".release-tools"
 
 def commands(marks: str, cores: int, rare: bool = False) -> list[list[list[str]]]:
     """What is run with `python -m`, in order: steps, each of commands that run beside each other.
-
-    The first of a step has the machine; the others take what it leaves.
 
     Args:
         marks: pytest's -m, or "".
@@ -62,9 +60,9 @@ def commands(marks: str, cores: int, rare: bool = False) -> list[list[list[str]]
         [["mypy"]],
         [
             ["pytest", *in_groups, "-m", f"({ALONE}){also}"],
-            ["pytest", *spread, "-m", f"not ({ALONE} or ranks){also}"],
+            ["pytest", "-m", f"{FIGURES} and not ({ALONE}){also}"],
         ],
-        [["pytest", *spread, "-m", f"ranks and not ({ALONE}){also}"]],
+        [["pytest", *spread, "-m", f"not ({ALONE} or {FIGURES}){also}"]],
     ]
 
 
@@ -115,7 +113,6 @@ def _beside_each_other(
             )
             stack.callback(process.wait)
             stack.callback(process.send_signal, signal.SIGINT)  # which it does not get by Ctrl-C
-            _make_modest(process.pid)
             started.append((process, output))
         codes = [subprocess.run(first, cwd=root, env=environment, check=False).returncode]
         for process, output in started:
@@ -124,16 +121,6 @@ def _beside_each_other(
             shutil.copyfileobj(output, sys.stdout.buffer)
             sys.stdout.flush()
     return codes
-
-
-def _make_modest(session: int) -> None:
-    """Give the processes of a session less of the CPUs' time than others, where those want it.
-
-    A kernel with autogroups weighs sessions against each other, and processes within them alone.
-    """
-    os.setpriority(os.PRIO_PROCESS, session, MODEST)
-    with contextlib.suppress(OSError):
-        Path(f"/proc/{session}/autogroup").write_text(str(MODEST), encoding="ascii")
 
 
 @contextlib.contextmanager
