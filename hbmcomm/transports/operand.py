@@ -113,13 +113,13 @@ class Operand(NamedTuple):
         """What the core unpacks when the call is complete, and the objects it needs until then."""
         if self.packed is None or not self.messages:
             return [], []
-        unpackings, kept = [], []
+        runs = type_map.runs(self.messages[0].datatype)
+        first = min(0, int(runs[:, 0].min(initial=0)))
+        parts = ffi.new("hbm_part[]", len(runs))
+        ffi.memmove(parts, np.ascontiguousarray(runs - [first, 0]), runs.nbytes)
+        unpackings = []
         at = self.address
         for message in filter(lambda destination: destination.nbytes, self.messages):
-            runs = type_map.runs(message.datatype)
-            first = min(0, int(runs[:, 0].min()))
-            parts = ffi.new("hbm_part[]", len(runs))
-            ffi.memmove(parts, np.ascontiguousarray(runs - [first, 0]), runs.nbytes)
             unpackings.append(
                 {
                     "from": at,
@@ -130,9 +130,8 @@ class Operand(NamedTuple):
                     "run_count": len(runs),
                 }
             )
-            kept.append(parts)
             at += message.nbytes
-        return unpackings, kept
+        return unpackings, [parts]
 
 
 def operand(
