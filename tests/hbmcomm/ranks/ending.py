@@ -11,7 +11,9 @@ from types import TracebackType
 from mpi4py import MPI
 
 faulthandler.enable()
-STUCK = 40.0  # seconds without a word of moving on
+STUCK = 100.0
+"""Seconds without a word of moving on. A busy machine must not reach it: looking at a thread that
+runs Python may end the process (faulthandler of Python 3.11)."""
 
 
 def moving_on() -> None:
