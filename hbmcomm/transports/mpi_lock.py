@@ -64,29 +64,41 @@ class Made(NamedTuple):
 def made(datatype: MPI.Datatype) -> Iterator[Made]:
     """As datatype.Get_envelope() and datatype.Get_contents()."""
     *lengths, number, combiner = datatype.Get_envelope()
-    large = "_c" if lengths[2] else ""
-    function, free = _function(f"MPI_Type_get_contents{large}"), _function("MPI_Type_free")
-    if function is None or free is None:
-        *numbers, bases = datatype.Get_contents()
-        values = [np.array(part, np.int64) for part in numbers]
-        yield Made(combiner, values[0], np.concatenate([values[0], values[2], values[1]]), bases)
-        return
-    integers, addresses, counts = (np.zeros(length, np.int64) for length in lengths)
-    small, word = np.zeros(lengths[0], np.intc), _word(MPI.Datatype)
-    handles = (word * max(number, 1))()
-    room: list[Any] = [lengths[0], lengths[1], *lengths[2:] * bool(large), number]
-    room = [(ctypes.c_int64 if large else ctypes.c_int)(length) for length in room]
-    arrays: list[NDArray[Any]] = [small, addresses, *[counts] * bool(large)]
-    into = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
-    _check(function(_of(datatype, MPI.Datatype), *room, *into, handles))
-    integers[:] = small
-    bases = [MPI.Datatype.fromhandle(handle) for handle in handles[:number]]
+    integers, addresses, counts, bases = _contents(datatype, lengths, number)
     try:
         yield Made(combiner, integers, np.concatenate([integers, counts, addresses]), bases)
     finally:
         for base in bases:
             if not base.is_predefined:
-                _check(free(ctypes.byref(word(handle_of(base, MPI.Datatype)))))
+                _free(base)
+
+
+def _contents(datatype: MPI.Datatype, lengths: list[int], number: int) -> tuple[Any, ...]:
+    """The integers, addresses, large counts and datatypes that MPI made it of."""
+    large = "_c" if lengths[2] else ""
+    function = _function(f"MPI_Type_get_contents{large}")
+    if function is None:
+        *numbers, bases = datatype.Get_contents()
+        return *(np.array(part, np.int64) for part in numbers), bases
+    small = np.zeros(lengths[0], np.intc)
+    addresses, counts = (np.zeros(length, np.int64) for length in lengths[1:])
+    handles = (_word(MPI.Datatype) * max(number, 1))()
+    size = ctypes.c_int64 if large else ctypes.c_int
+    room = [size(length) for length in (*(lengths if large else lengths[:2]), number)]
+    arrays = (small, addresses, counts) if large else (small, addresses)
+    into = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+    _check(function(_of(datatype, MPI.Datatype), *room, *into, handles))
+    bases = [MPI.Datatype.fromhandle(handle) for handle in handles[:number]]
+    return small.astype(np.int64), addresses, counts, bases
+
+
+def _free(datatype: MPI.Datatype) -> None:
+    function = _function("MPI_Type_free")
+    if function is None:
+        datatype.Free()
+        return
+    handle = _word(MPI.Datatype)(handle_of(datatype, MPI.Datatype))
+    _check(function(ctypes.byref(handle)))
 
 
 def _word(kind: type) -> Any:
