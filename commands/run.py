@@ -104,6 +104,7 @@ def run(
                ./inv run --resume --out results/docker-20260102-030405
                ./inv run --program 'python train.py' --image my/app:1.2 --ranks 2
                ./inv run --program 'mpiexec -n 2 ./a.out' --image my/app:1.2 --profiles all
+               ./inv run --program ./a.out --env host,hosts:2x1gbit --ranks 4
     """
     flags = {"experiment": experiment, "site": site, "blocks": blocks, "profiles": profiles}
     flags |= {"layouts": layouts, "ranks": ranks, "sizes": sizes, "env": env, "mpi": mpi}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from experiments.analysis.statistics import Interval, median_ratio
 from experiments.environments.profiles import shared_memory
-from experiments.environments.program import LAUNCHERS
+from experiments.environments.program import LAUNCHERS, ON_HOSTS
 from experiments.model.program import BAND_NAMES, POLLING, CallCount, Timed
 from experiments.model.quantities import bytes_text, counted
 from experiments.results.program_runs import ArmRun, Habitat, ProgramRuns
@@ -283,6 +283,15 @@ def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
     """
     differences: list[Cause] = []
     own, usual = here.allows, there.allows
+    if here.hosts > 1 and (here.hosts, here.rate) != (there.hosts, there.rate):
+        differences.append(
+            Cause(
+                f"its ranks are on {here.hosts} hosts in turn, and what they send one another "
+                f"passes links of {here.rate}",
+                "a faster network, as another RATE in --env hosts:NxRATE shows, or fewer hosts",
+                "MPI",
+            )
+        )
     if own.get("reading") and not usual.get("reading", 1):
         differences.append(
             Cause(
@@ -327,7 +336,8 @@ def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
                     part,
                 )
             )
-    for name in sorted({*here.variables, *there.variables} - set(LAUNCHERS)):
+    ours = LAUNCHERS.keys() | ON_HOSTS.keys()
+    for name in sorted({*here.variables, *there.variables} - ours):
         one, other = (at.variables.get(name, "not set") for at in (here, there))
         if one != other:
             differences.append(

@@ -26,7 +26,7 @@ from experiments.model import plain_file
 from experiments.model.arms import HOST
 from experiments.model.errors import ExperimentsError
 from experiments.model.program import LINE, ProgramArm, ProgramRequest, Timed
-from experiments.model.quantities import bytes_text
+from experiments.model.quantities import bytes_text, counted
 from experiments.processes import executables, ownership, scratch
 from experiments.processes.files import last_lines
 from experiments.provision import image, reference_files
@@ -79,8 +79,7 @@ def resume(out: Path, stages: Stages) -> list[str]:
         stages.say(f"the campaign in {out} is complete; read it: ./inv report --results {out}")
         return []
     begun_in = stored.header.folder
-    needed = HOST in stored.header.request.environments or stored.header.request.workdir
-    if begun_in and begun_in != _here() and needed:
+    if begun_in and begun_in != _here() and program_place.source(stored.header.request):
         raise ExperimentsError(
             f"the campaign in {out} runs a program in copies of the folder where it began, and "
             f"{Path.cwd()} is another one: go there, and give --out {out.resolve()}"
@@ -167,7 +166,7 @@ class Rehearsal:
                 habitat, mapped = self._run(reference)
             except RunLost as loss:
                 raise ExperimentsError(_reason(self._place, reference, FIRST, loss)) from loss
-        if reference.environment != HOST:
+        if reference.has_image:
             return habitat, ""
         try:
             if sum(path.stat().st_size for path in mapped) > MOST_MAPPED:
@@ -272,10 +271,9 @@ class Rehearsal:
                 self._stages.say(f"{arm.name} runs several MPI programs, which are timed as one")
                 has_ranks, seconds = False, time.monotonic() - began
         timed = Timed.RANKS if has_ranks else Timed.WHOLE
-        large = arm.name in self._place.around.large
-        habitat = Habitat(
-            *(arm.name, timed, seconds, ranks, allows, quota, libraries, large, variables, peak)
-        )
+        large, hosts = arm.name in self._place.around.large, (arm.place.hosts, arm.place.rate)
+        seen = (ranks, allows, quota, libraries, large, variables, peak)
+        habitat = Habitat(arm.name, timed, seconds, *seen, *hosts)
         return habitat, tuple(path for path in map(Path, mapped) if path.is_file())
 
     def _say_outlived(self, arm: ProgramArm, first: Run) -> None:
@@ -309,7 +307,7 @@ class Blocks:
         once = sum(self._seconds(arm) for arm in self._arms)
         minutes = max(0.1, 1.2 * once * (wanted - len(done)) / 60)
         names = ", ".join(arm.name for arm in self._arms)
-        self._stages.say(f"{wanted} blocks of {names}: about {minutes:.1f} min")
+        self._stages.say(f"{counted(wanted, 'block')} of {names}: about {minutes:.1f} min")
         if self._alone:
             self._stages.say(f"runs work one after the other, since {self._alone}")
         failures, losses = dict(self._header.missing), dict[str, int]()

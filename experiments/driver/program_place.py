@@ -6,7 +6,7 @@ Starts runs; decides neither how many nor which of them works.
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,9 +14,13 @@ import docker
 
 from experiments.console import Stages
 from experiments.driver import watchdog
+from experiments.emulation import emulated_hosts, keepers
+from experiments.emulation.emulated_hosts import Hosts, hosts_to_be
+from experiments.emulation.host_plan import Plan
 from experiments.environments import profiles
 from experiments.environments import program as commands
 from experiments.environments.host import over_copies
+from experiments.environments.hosts import WaysIn
 from experiments.environments.process import Process
 from experiments.environments.program import Surroundings, UserImage
 from experiments.jobs import containers
@@ -78,7 +82,8 @@ def preview(request: ProgramRequest) -> list[str]:
     shown = UserImage(request.image, layers=("LAYERS", "lowerdir=..."), tree=Path("TREE"))
     lines = []
     for arm in request.arms:
-        lines.append(_command(request, around, arm, folder, shown, work).shell())
+        ways = hosts_to_be(Plan(arm.place.hosts, arm.place.rate)) if arm.place.on_hosts else None
+        lines.append(_command(request, around, arm, folder, shown, work, ways).shell())
     return lines
 
 
@@ -99,13 +104,15 @@ def ready(
     request: ProgramRequest, label: str, out: Path, lock: FolderLock, stages: Stages
 ) -> Iterator[Place]:
     """Engines, images and the programs of the gate; containers are removed in every ending."""
+    if any(arm.place.on_hosts for arm in request.arms):
+        keepers.refuse()
     seccomp.ensure()
     with stages.stage("gate"):
         compiled = gate_build.ensure()
     place = Place(request, out, _surroundings(request, label), compiled)
     with contextlib.ExitStack() as stack:
         for environment in request.environments:
-            if environment == HOST:
+            if not ProgramArm(environment).has_image:
                 continue
             name = environment if environment in ENGINES else "docker"
             if name not in place.clients:
@@ -172,10 +179,16 @@ def _command(
     folder: Path,
     image: UserImage | None,
     work: Path | None,
+    ways: WaysIn | None = None,
+    first: Sequence[str] = (),
 ) -> Process:
+    """The command of a run; `first` are words before a program of this machine's files."""
     words = request.words(arm)
+    if ways:
+        return commands.on_hosts(around, arm, folder, words, work, ways, first)
     if arm.environment == HOST:
-        return commands.on_host(around, arm, folder, words, work)
+        process = commands.on_host(around, arm, folder, words, work)
+        return replace(process, argv=(*first, *process.argv))
     assert image
     if arm.environment == USERLAND:
         return commands.over_layers(around, arm, folder, words, image, work)
@@ -189,8 +202,6 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
     Raises:
         RunLost: the environment does not come to execute it.
     """
-    request, around = place.request, place.around
-    name = arm.environment if arm.in_container else "docker"
     with scratch.folder(scratch.SHORT, "hbmcomm-program-") as folder:
         for part in (commands.GATE_FOLDER, commands.UPPER, commands.OVERLAY):
             (folder / part).mkdir()
@@ -198,29 +209,21 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
         gate_build.put(folder / commands.GATE_FOLDER, place.compiled)
         if arm.environment == USERLAND:
             _name_hosts(folder / commands.UPPER)
-        work = _work(place, arm, folder)
-        process = _command(request, around, arm, folder, place.images.get(name), work)
-        if arm.in_container:
-            if name == podman.NAME:
-                own = podman.variables(BUILD)
-            else:
-                own = containers.address(place.clients[name])
-            process = commands.with_variables(process, own)
-        if arm.environment == HOST and place.copied:
-            listed = reference_files.copied(place.copied, folder / reference_files.FOLDER)
-            process = over_copies(process, listed)
         user, _ = _owner(place, arm)
         with contextlib.ExitStack() as ends:
+            hosts = _hosts(arm, folder, ends)
+            process = _process(place, arm, folder, hosts)
             gate = ends.enter_context(Gate(folder / commands.GATE_FOLDER, (user,)))
             last = ends.enter_context(contextlib.ExitStack())
             if arm.in_container:
-                container = commands.container_name(around, folder)
-                ends.callback(_remove, place.clients[name], container)
+                container = commands.container_name(place.around, folder)
+                ends.callback(_remove, place.clients[arm.environment], container)
             try:
                 # an engine's processes, such as conmon, are not the run's
-                with executables.adopting_orphans(not arm.in_container):
+                adopted = not (arm.in_container or hosts)
+                with executables.adopting_orphans(adopted):
                     poll = ends.enter_context(running(process, log, None))
-                    run = Run(gate, poll, adopted=not arm.in_container)
+                    run = Run(gate, poll, adopted, hosts.all_processes if hosts else tuple)
                     last.callback(run.end)
                     run.await_keeper(START_PATIENCE)
             except FileNotFoundError as error:
@@ -232,6 +235,32 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
             except RunLost:
                 refuse_full(place)
                 raise
+
+
+def _hosts(arm: ProgramArm, folder: Path, ends: contextlib.ExitStack) -> Hosts | None:
+    """The emulated hosts of a run, until `ends` ends; None for an environment without."""
+    if not arm.place.on_hosts:
+        return None
+    hosts = ends.enter_context(emulated_hosts.up(arm.place.hosts, arm.place.rate))
+    names = folder / commands.GATE_FOLDER / commands.HOST_NAMES
+    names.write_text("".join(f"{name}\n" for name in hosts.names), encoding="ascii")
+    return hosts
+
+
+def _process(place: Place, arm: ProgramArm, folder: Path, hosts: Hosts | None) -> Process:
+    """The command of a run, with its copies of files and the way to its engine."""
+    name = arm.environment if arm.in_container else "docker"
+    work, over = _work(place, arm, folder), Process(())
+    if place.copied and not arm.has_image:
+        listed = reference_files.copied(place.copied, folder / reference_files.FOLDER)
+        over = over_copies(over, listed)
+    image, ways = place.images.get(name), hosts.ways if hosts else None
+    process = _command(place.request, place.around, arm, folder, image, work, ways, over.argv)
+    if arm.in_container:
+        podmans = name == podman.NAME
+        own = podman.variables(BUILD) if podmans else containers.address(place.clients[name])
+        process = commands.with_variables(process, own)
+    return process
 
 
 def refuse_full(place: Place) -> None:
@@ -302,7 +331,7 @@ def _work(place: Place, arm: ProgramArm, folder: Path) -> Path | None:
     On the host that is the current folder, where none is given.
     """
     request = place.request
-    if not request.workdir and arm.environment != HOST:
+    if not request.workdir and arm.has_image:
         return None
     copied, copy = request.workdir or ".", folder / commands.WORK_FOLDER
     try:
@@ -315,7 +344,7 @@ def _work(place: Place, arm: ProgramArm, folder: Path) -> Path | None:
             "folder that can be read with --workdir"
         ) from error
     owner = _owner(place, arm)
-    if place.around.root and arm.environment != HOST:
+    if place.around.root and arm.has_image:
         for path in (copy, *copy.rglob("*")):
             os.chown(path, *owner, follow_symlinks=False)
     return copy
@@ -335,7 +364,7 @@ def source(request: ProgramRequest) -> Path | None:
     """The folder that runs work in copies of; None where each image has its own."""
     if request.workdir:
         return Path(request.workdir)
-    return Path.cwd() if HOST in request.environments else None
+    return None if all(arm.has_image for arm in request.arms) else Path.cwd()
 
 
 def refuse_large(request: ProgramRequest) -> None:

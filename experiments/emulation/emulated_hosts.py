@@ -125,6 +125,10 @@ class Hosts:
         """PIDs, as this process sees them, of all that runs on a host; none after its end."""
         return {pid for pid in self._inside(name) if tracking.name(pid) != relay.NAME}
 
+    def all_processes(self) -> set[int]:
+        """Those of all hosts, without the controller's."""
+        return {pid for name in self.names for pid in self.processes(name)}
+
     def _inside(self, name: str) -> set[int]:
         """PIDs of all in the PID namespace of a host but its keeper."""
         keeper = self._keeper(name)

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from experiments.environments import profiles
+from experiments.environments import enter, profiles
 from experiments.environments.docker import LABEL
+from experiments.environments.hosts import WaysIn
 from experiments.environments.mpiexec import AS_ROOT, YIELDING
 from experiments.environments.podman import RUNTIME as PODMAN
 from experiments.environments.process import Container, Process
@@ -24,6 +25,8 @@ INSIDE, WORK = "/hbmcomm", "/work"
 """Where an image sees the gate's folder, and the copy of --workdir."""
 GATE_FOLDER, WORK_FOLDER, UPPER, OVERLAY = "gate", "work", "upper", "overlay"
 """Folders of a run."""
+HOST_NAMES = "names"
+"""The file in GATE_FOLDER that names emulated hosts to a launcher, one in a line."""
 LAUNCHERS = {
     # a slot is a core to Open MPI, and two hardware threads are one; 4 and 5 spell it apart
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
@@ -37,6 +40,32 @@ LAUNCHERS = {
 }
 """Variables for launchers that --ranks starts: the library pins ranks, alike in each environment.
 A launcher that is a part of the program's own line is left alone."""
+ON_HOSTS = {
+    "OMPI_MCA_plm": "rsh",
+    "OMPI_MCA_plm_rsh_agent": "{launcher}",
+    "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+    "OMPI_MCA_orte_leave_session_attached": "1",
+    "OMPI_MCA_orte_default_hostfile": "{names}",
+    "OMPI_MCA_rmaps_base_mapping_policy": "node",
+    "PRTE_MCA_plm": "ssh",
+    "PRTE_MCA_plm_ssh_agent": "{launcher}",
+    "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+    "PRTE_MCA_prte_leave_session_attached": "1",
+    "PRTE_MCA_prte_default_hostfile": "{names}",
+    "PRTE_MCA_rmaps_default_mapping_policy": "node:oversubscribe",
+    "HYDRA_LAUNCHER": "ssh",
+    "HYDRA_LAUNCHER_EXEC": "{launcher}",
+    "HYDRA_HOST_FILE": "{names}",
+    "I_MPI_HYDRA_BOOTSTRAP": "ssh",
+    "I_MPI_HYDRA_BOOTSTRAP_EXEC": "{launcher}",
+    "I_MPI_HYDRA_HOST_FILE": "{names}",
+    "I_MPI_HYDRA_IFACE": "{interface}",
+    "I_MPI_PERHOST": "1",
+    "I_MPI_FABRICS": "shm:ofi",
+    "I_MPI_OFI_PROVIDER": "tcp",
+}
+"""The same launchers' over emulated hosts, one rank on each in turn: Open MPI 4 and 5, and Hydra's
+of MPICH and Intel MPI."""
 ENTER = "; ".join(
     (
         'cd "$1" && mount -t overlay -o "nosuid,nodev,$2,upperdir=$4/upper,workdir=$4/overlay" '
@@ -127,6 +156,30 @@ def on_host(
     gate = folder / GATE_FOLDER
     argv = _kept(gate, str(gate), around.library(arm), str(work or ""), words)
     return Process(tuple(argv), around.variables | _counting(arm))
+
+
+def on_hosts(
+    around: Surroundings,
+    arm: ProgramArm,
+    folder: Path,
+    words: Sequence[str],
+    work: Path | None,
+    ways: WaysIn,
+    first: Sequence[str] = (),
+) -> Process:
+    """The program as it is on this machine, its ranks on emulated hosts in turn.
+
+    Args:
+        first: words before what a launcher starts on a host.
+    """
+    started = on_host(around, arm, folder, words, work)
+    names = folder / GATE_FOLDER / HOST_NAMES
+    launching = {
+        name: text.format(launcher=enter.LAUNCHER, names=names, interface=ways.home[1])
+        for name, text in ON_HOSTS.items()
+    }
+    launching |= enter.variables(ways.places, {}, first)
+    return Process((*ways.controller, *started.argv), {**started.environment, **launching})
 
 
 def over_layers(

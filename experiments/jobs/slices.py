@@ -55,14 +55,22 @@ class Run:
         outlived: names of processes that did not end with it, and were ended.
     """
 
-    def __init__(self, gate: Gate, poll: Poll, adopted: bool = False) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        poll: Poll,
+        adopted: bool = False,
+        elsewhere: Callable[[], Iterable[int]] = tuple,
+    ) -> None:
         """A run, after its command has been started.
 
         Args:
             adopted: whether this process is the next parent of what its processes leave, as
                 executables.adopting_orphans() makes it; a container has a process for that.
+            elsewhere: the processes that are the run's, whatever their parents: of its own hosts.
         """
         self.gate, self._poll, self._adopted = gate, poll, adopted
+        self._elsewhere = elsewhere
         self.seconds = self.started = self.readied = 0.0
         self.slices = 0
         self.timed = Timed.WHOLE
@@ -240,7 +248,7 @@ class Run:
 
     def _left(self) -> set[str]:
         """Identities of its processes that live."""
-        roots = self._living_orphans()
+        roots = self._living_orphans() | set(self._elsewhere())
         if self.gate.keeper and not _has_message(self.gate.keeper.handle):  # it has not ended
             roots.add(self.gate.keeper.pid)
         return {tracking.identity(pid) for pid in _trees(roots)} - {""}
@@ -333,6 +341,7 @@ class Run:
     def _roots(self) -> set[int]:
         """Processes of which each other one of the run is a descendant."""
         roots = self._living_orphans() | {rank.pid for rank in self.gate.ranks.values()}
+        roots |= set(self._elsewhere())
         if self.gate.keeper:
             roots |= {self.gate.keeper.pid, _first_there(self.gate.keeper.pid)}
         return roots

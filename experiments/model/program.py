@@ -10,15 +10,18 @@ from pathlib import Path
 from experiments.model.arms import HOST, USERLAND
 from experiments.model.environment import (
     ENGINES,
+    HOSTS,
     PROFILES,
     PROFILES_OF_ALL,
+    EnvironmentId,
+    check_hosts,
     without_user_namespace,
 )
 from experiments.model.errors import ExperimentsError
 from experiments.model.quantities import check_rank_counts
 
 ENVIRONMENTS = (HOST, USERLAND, *ENGINES)
-"""Where a user's program can be run, in the order of reports."""
+"""Where a user's program can be run, in the order of reports; emulated hosts beside, by numbers."""
 FORMAT = 1
 FEWEST, USUAL = 1, 10
 """Blocks: at least, and where none are given. Below 6 a ratio has no interval."""
@@ -68,7 +71,7 @@ class ProgramArm:
     """One place where the program runs.
 
     Attributes:
-        environment: one of ENVIRONMENTS.
+        environment: one of ENVIRONMENTS, or emulated hosts: "hosts:2x1gbit".
         profile: of a container; "" elsewhere.
         twin: the reference once more (A/A), the host from a second copy of its files.
         counted: whether its calls of MPI are counted.
@@ -82,7 +85,7 @@ class ProgramArm:
     @property
     def name(self) -> str:
         """Unique within a run: "host", "docker-default"."""
-        name = f"{self.environment}-{self.profile}" if self.profile else self.environment
+        name = self.place.in_names + (f"-{self.profile}" if self.profile else "")
         if self.twin:
             return f"{name}-again"
         return name if self.counted else f"{name}-uncounted"
@@ -93,9 +96,19 @@ class ProgramArm:
         return replace(self, twin=False, counted=True).name
 
     @property
+    def place(self) -> EnvironmentId:
+        """Its environment, parsed."""
+        return EnvironmentId.parse(self.environment)
+
+    @property
     def in_container(self) -> bool:
         """Whether an engine runs it."""
         return self.environment in ENGINES
+
+    @property
+    def has_image(self) -> bool:
+        """Whether it runs from the files of the image, not from those of this machine."""
+        return self.environment != HOST and not self.place.on_hosts
 
 
 @dataclass(frozen=True)
@@ -142,7 +155,7 @@ class ProgramRequest:
 
     def words(self, arm: ProgramArm) -> tuple[str, ...]:
         """The command of an arm, with the launcher that starts its ranks."""
-        own = self.host_program if arm.environment == HOST else self.program
+        own = self.program if arm.has_image else self.host_program
         return ("mpiexec", "-n", str(self.ranks), *own) if self.ranks else own
 
 
@@ -179,8 +192,8 @@ def asked(
             f"{of_shell[0]} in a program's line is a shell's, and none is asked: write "
             f"--program {shlex.quote(shlex.join(('sh', '-c', program)))}"
         )
-    names = _of("env", environments or f"{HOST}{',docker' if image else ''}", ENVIRONMENTS)
-    needing = [name for name in names if name != HOST]
+    names = _environments(environments or f"{HOST}{',docker' if image else ''}")
+    needing = [name for name in names if ProgramArm(name).has_image]
     if needing and not image:
         raise ExperimentsError(
             f"{needing[0]} runs the program from an image: name one with --image, or measure the "
@@ -193,12 +206,17 @@ def asked(
         raise ExperimentsError(f"{flag} of containers: add --env host,docker")
     asked = profiles or "default"
     asked = ",".join(PROFILES_OF_ALL) if asked == "all" else asked
-    allowed = _of("profiles", f"{asked}{',tuned' if mend else ''}", PROFILES)
+    allowed = _profiles(f"{asked}{',tuned' if mend else ''}")
     if refusal := without_user_namespace(allowed, names):
         raise ExperimentsError(refusal)
     count = _number("ranks", ranks, whole=True)
     if count:
         check_rank_counts((int(count),), cores)
+    elif spread := [name for name in names if ProgramArm(name).place.on_hosts]:
+        raise ExperimentsError(
+            f"{spread[0]} starts one rank after the other on its hosts in turn: say how many with "
+            "--ranks, and leave mpiexec out of --program"
+        )
     try:
         groups = re.compile(metric).groups
     except re.error as error:
@@ -239,15 +257,36 @@ def _words(flag: str, text: str) -> tuple[str, ...]:
         raise ExperimentsError(f"--{flag} {text!r} is no command line: {error}") from None
 
 
-def _of(flag: str, text: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    given = names if text == "all" else tuple(dict.fromkeys(text.split(",")))
+def _environments(text: str) -> tuple[str, ...]:
+    """The environments of --env.
+
+    Raises:
+        ExperimentsError: one is none of a user's program.
+    """
+    given = ENVIRONMENTS if text == "all" else tuple(dict.fromkeys(text.split(",")))
     for name in given:
-        if name not in names:
+        place = EnvironmentId.parse(name)
+        if place.kind == HOSTS and place.hosts:
+            check_hosts(place.hosts, place.rate)
+        elif place.on_cluster:
             raise ExperimentsError(
-                f"--{flag} {name!r}: a user's program runs in {', '.join(names)}"
-                if flag == "env"
-                else f"--{flag} {name!r} is not one of {', '.join(names)}"
+                f"--env {name!r}: runs of a program are stopped and continued in turns, and the "
+                "driver reaches no process on another node; run it on a node of the allocation, "
+                f"or with ranks on emulated hosts: --env {HOST},{HOSTS}:2x1gbit"
             )
+        elif name not in ENVIRONMENTS:
+            raise ExperimentsError(
+                f"--env {name!r}: a user's program runs in {', '.join(ENVIRONMENTS)}, or with "
+                f"ranks on emulated hosts: {HOSTS}:2x1gbit"
+            )
+    return given
+
+
+def _profiles(text: str) -> tuple[str, ...]:
+    given = tuple(dict.fromkeys(text.split(",")))
+    for name in given:
+        if name not in PROFILES:
+            raise ExperimentsError(f"--profiles {name!r} is not one of {', '.join(PROFILES)}")
     return given
 
 

@@ -33,6 +33,8 @@ class Habitat:
         large: whether its MPI has calls with counts of 64 bits.
         variables: that the program began with, of those that change how fast it is.
         peak: bytes of memory that its processes held at most.
+        hosts: how many emulated hosts its ranks are on; 0 on this machine itself.
+        rate: of their links.
     """
 
     arm: str
@@ -45,6 +47,8 @@ class Habitat:
     large: bool = False
     variables: dict[str, str] = field(default_factory=dict)
     peak: int = 0
+    hosts: int = 0
+    rate: str = ""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from rich.console import Console
 from experiments.analysis.program_cost import cost_of
 from experiments.console import Stages
 from experiments.driver import program_campaign, program_place
+from experiments.emulation import keepers
 from experiments.environments.program import UserImage
 from experiments.machine import facts
 from experiments.model.errors import ExperimentsError, Missing
@@ -113,6 +114,40 @@ def test_a_figure_that_comes_from_the_clock_is_of_runs_that_are_not_stopped(tmp_
     for run in block.runs:
         assert run.slices == 1
         assert run.metric == pytest.approx(100 / run.seconds, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "mpi", ["openmpi", *(pytest.param(name, marks=pytest.mark.rare) for name in ("mpich", "impi"))]
+)
+def test_ranks_on_emulated_hosts_pass_their_links(
+    mpi: str, tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """100 calls of 8 kB take 0.64 s over 10 Mbit/s at least; nothing of a run stays on a host."""
+    prefix = mpi_wheels.ensure(mpi, print)
+    monkeypatch.setenv("PATH", f"{prefix}/bin:{os.environ['PATH']}")
+    (place / "hosts.py").write_text(f"import os\nprint('host', os.uname().nodename)\n{SLOW}")
+    try:
+        keepers.refuse()
+    except keepers.HostsRefused as reason:
+        pytest.skip(str(reason))
+    line = f"{prefix}/bin/python hosts.py 100"
+    asked_for = request(line, environments="host,hosts:2x10mbit", blocks=1)
+    runs, lost, _ = measured(asked_for, tmp_path / "out")
+    assert not lost
+    _, spread = runs.header.habitats
+    assert (spread.arm, spread.ranks) == ("hosts-2x10mbit", 2)
+    assert (spread.hosts, spread.rate) == (2, "10mbit")
+    log = (tmp_path / "out/logs/first-hosts-2x10mbit.log").read_text()
+    assert set(re.findall(r"host (\S+)", log)) == {"n1", "n2"}
+    (block,) = runs.blocks
+    assert block.in_turns
+    usual, _, far = block.runs
+    assert far.calls["Allreduce"].calls == usual.calls["Allreduce"].calls
+    assert far.seconds > 0.6
+    assert "passes links of 10mbit" in page(runs)
+    own = tracking.identity(os.getpid())
+    assert not [name for name in keepers.all_found() if name.startswith(own)]
+    assert not running("hosts.py")
 
 
 def test_runs_for_which_there_is_no_memory_together_are_not_alive_together(

@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 from experiments.environments import program
+from experiments.environments.hosts import WaysIn
 from experiments.environments.process import Process
 from experiments.environments.profiles import Machine
 from experiments.environments.program import Surroundings, UserImage
@@ -38,6 +39,21 @@ def test_the_host_runs_the_program_under_the_keeper_in_its_copy_of_the_folder() 
     assert list(process.argv) == [*kept, "--", *WORDS]
     assert process.environment["HBMCOMM_GATE_RANKS"] == "2"
     assert process.environment["OMPI_MCA_plm"] == "isolated"
+
+
+def test_ranks_on_emulated_hosts_are_started_by_the_launcher_of_the_program() -> None:
+    """It finds the hosts, and the way into them, in its variables."""
+    ways = WaysIn(("n1", "n2"), ("enter", "ctl"), {"n1": "pid:2"}, ("10.0.0.9", "switch"))
+    arm = ProgramArm("hosts:2x1gbit")
+    process = program.on_hosts(around(), arm, FOLDER, WORDS, None, ways, ("before",))
+    assert process.argv[:3] == ("enter", "ctl", str(FOLDER / "gate/keeper"))
+    variables = process.environment
+    for name in ("PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"):
+        assert variables[name] == str(FOLDER / "gate/names")
+    assert variables["OMPI_MCA_plm"] == "rsh"
+    assert Path(variables["OMPI_MCA_plm_rsh_agent"]).name == "enter.sh"
+    assert (variables["HBMCOMM_PLACES"], variables["HBMCOMM_FIRST"]) == ("n1=pid:2", "before")
+    assert arm.name == "hosts-2x1gbit"
 
 
 def test_a_line_with_its_own_launcher_gets_no_settings_of_ours() -> None:
