@@ -401,6 +401,10 @@ def test_a_driver_killed_at_any_moment_leaves_nothing_stopped_or_running(
     tmp_path: Path, place: Path
 ) -> None:
     draw = random.Random(os.environ.get("HBMCOMM_SEED", "1"))
+    where = "host"
+    with contextlib.suppress(keepers.HostsRefused):
+        keepers.refuse()
+        where = "host,hosts:2x1gbit"
     for number in range(KILLS):
         out = tmp_path / f"out{number}"
         program = "\n".join(
@@ -410,7 +414,8 @@ def test_a_driver_killed_at_any_moment_leaves_nothing_stopped_or_running(
                 "from experiments.console import Stages",
                 "from experiments.driver import program_campaign",
                 "from experiments.model.program import asked",
-                "asked_for = asked('python program.py 300', ranks='2', blocks=9, cores=2)",
+                f"flags = dict(ranks='2', blocks=9, cores=2, environments={where!r})",
+                "asked_for = asked('python program.py 300', **flags)",
                 f"program_campaign.run(asked_for, Path({str(out)!r}), Stages())",
             )
         )
