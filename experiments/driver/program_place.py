@@ -223,7 +223,7 @@ def alive(place: Place, arm: ProgramArm, log: Path) -> Iterator[Run]:
                 adopted = not (arm.in_container or hosts)
                 with executables.adopting_orphans(adopted):
                     poll = ends.enter_context(running(process, log, None))
-                    run = Run(gate, poll, adopted, hosts.all_processes if hosts else tuple)
+                    run = Run(gate, poll, adopted, hosts.adopters if hosts else ())
                     last.callback(run.end)
                     run.await_keeper(START_PATIENCE)
             except FileNotFoundError as error:

@@ -85,6 +85,11 @@ class Hosts:
         """The command of an MPI job; ranks are their hosts, as packed() or in_turn() gives them."""
         return job(flavour, prefix, ranks, cores, program, self.ways)
 
+    @property
+    def adopters(self) -> list[int]:
+        """The process of each host that becomes the parent of what others leave there."""
+        return [self._keeper(name).pid for name in self.names]
+
     def traffic(self, name: str) -> Traffic:
         """What the link of a host has carried."""
         counters = Path(f"/proc/{self._keeper(CONTROLLER).pid}/net/dev")
@@ -124,10 +129,6 @@ class Hosts:
     def processes(self, name: str) -> set[int]:
         """PIDs, as this process sees them, of all that runs on a host; none after its end."""
         return {pid for pid in self._inside(name) if tracking.name(pid) != relay.NAME}
-
-    def all_processes(self) -> set[int]:
-        """Those of all hosts, without the controller's."""
-        return {pid for name in self.names for pid in self.processes(name)}
 
     def _inside(self, name: str) -> set[int]:
         """PIDs of all in the PID namespace of a host but its keeper."""

@@ -60,17 +60,17 @@ class Run:
         gate: Gate,
         poll: Poll,
         adopted: bool = False,
-        elsewhere: Callable[[], Iterable[int]] = tuple,
+        adopters: Iterable[int] = (),
     ) -> None:
         """A run, after its command has been started.
 
         Args:
             adopted: whether this process is the next parent of what its processes leave, as
                 executables.adopting_orphans() makes it; a container has a process for that.
-            elsewhere: the processes that are the run's, whatever their parents: of its own hosts.
+            adopters: the processes that are that on hosts of the run's own.
         """
         self.gate, self._poll, self._adopted = gate, poll, adopted
-        self._elsewhere = elsewhere
+        self._adopters = tuple(adopters)
         self.seconds = self.started = self.readied = 0.0
         self.slices = 0
         self.timed = Timed.WHOLE
@@ -248,7 +248,7 @@ class Run:
 
     def _left(self) -> set[str]:
         """Identities of its processes that live."""
-        roots = self._living_orphans() | set(self._elsewhere())
+        roots = self._living_orphans()
         if self.gate.keeper and not _has_message(self.gate.keeper.handle):  # it has not ended
             roots.add(self.gate.keeper.pid)
         return {tracking.identity(pid) for pid in _trees(roots)} - {""}
@@ -341,7 +341,6 @@ class Run:
     def _roots(self) -> set[int]:
         """Processes of which each other one of the run is a descendant."""
         roots = self._living_orphans() | {rank.pid for rank in self.gate.ranks.values()}
-        roots |= set(self._elsewhere())
         if self.gate.keeper:
             roots |= {self.gate.keeper.pid, _first_there(self.gate.keeper.pid)}
         return roots
@@ -351,7 +350,8 @@ class Run:
         if self._adopted and self._at_work:
             for pid in set(_children(os.getpid())) - self._before - self._orphans.keys():
                 self._orphans[pid] = tracking.identity(pid)
-        return {pid for pid, process in self._orphans.items() if tracking.identity(pid) == process}
+        own = {pid for pid, process in self._orphans.items() if tracking.identity(pid) == process}
+        return own.union(*map(_children, self._adopters))
 
 
 def _send(pid: int, number: int) -> None:

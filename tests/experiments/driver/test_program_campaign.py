@@ -125,14 +125,17 @@ def test_ranks_on_emulated_hosts_pass_their_links(
     """100 calls of 8 kB take 0.64 s over 10 Mbit/s at least; nothing of a run stays on a host."""
     prefix = mpi_wheels.ensure(mpi, print)
     monkeypatch.setenv("PATH", f"{prefix}/bin:{os.environ['PATH']}")
-    (place / "hosts.py").write_text(f"import os\nprint('host', os.uname().nodename)\n{SLOW}")
+    left = "import subprocess; subprocess.Popen('sleep 4321 >/dev/null 2>&1 &', shell=True)"
+    (place / "hosts.py").write_text(
+        f"import os\nprint('host', os.uname().nodename)\n{left}\n{SLOW}"
+    )
     try:
         keepers.refuse()
     except keepers.HostsRefused as reason:
         pytest.skip(str(reason))
     line = f"{prefix}/bin/python hosts.py 100"
     asked_for = request(line, environments="host,hosts:2x10mbit", blocks=1)
-    runs, lost, _ = measured(asked_for, tmp_path / "out")
+    runs, lost, printed = measured(asked_for, tmp_path / "out")
     assert not lost
     _, spread = runs.header.habitats
     assert (spread.arm, spread.ranks) == ("hosts-2x10mbit", 2)
@@ -148,6 +151,8 @@ def test_ranks_on_emulated_hosts_pass_their_links(
     own = tracking.identity(os.getpid())
     assert not [name for name in keepers.all_found() if name.startswith(own)]
     assert not running("hosts.py")
+    assert not running("4321")
+    assert "in hosts-2x10mbit sleep outlived" in printed
 
 
 def test_runs_for_which_there_is_no_memory_together_are_not_alive_together(
