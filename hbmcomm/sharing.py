@@ -47,9 +47,12 @@ class Flags:
     As with collectives, one thread at a time may use the flags of a communicator.
     """
 
-    def __init__(self, comm: Transport, core: Core, writer: int, counters: Array) -> None:
-        """`writer`: its number in the core."""
-        self._comm, self._core, self._writer = comm, core, writer
+    def __init__(
+        self, comm: Transport, core: Core, rank: int, writer: int, counters: Array
+    ) -> None:
+        """`rank`: of the writer; `writer`: its number in the core."""
+        self._comm, self._core, self._rank, self._writer = comm, core, rank, writer
+        self._is_writer = rank == comm.rank
         self._counters = counters  # keeps the memory
         self._handle, self._size = core.handle, counters.size
         self._address: int = counters.__array_interface__["data"][0]
@@ -65,7 +68,13 @@ class Flags:
         Raises:
             IndexError: There are fewer flags.
             PeerError: A rank died or left before; the flags are as they were.
+            ValueError: Another rank is the writer.
         """
+        if not self._is_writer:
+            raise ValueError(
+                f"rank {self._rank} raises these flags, as flags() was asked; this is rank "
+                f"{self._comm.rank}"
+            )
         first, count = _integer(first), _integer(count)
         if first < 0 or count < 0 or first + count > self._size:
             raise IndexError(f"flags {first} to {first + count - 1}: there are {self._size}")
@@ -180,6 +189,7 @@ class Sharing(Transport):
         Raises:
             ArenaUnavailable: This rank shares no memory with the writer.
             MPI.Exception: There is no such rank.
+            TypeError: `writer` is no integer.
             ValueError: `counters` is another array.
         """
         near = self._sharers()
@@ -190,8 +200,8 @@ class Sharing(Transport):
                 f"flags: found {counters.dtype} at {address:#x}; give uint64 in memory that ranks "
                 "share: an array of empty(), or one that this rank has attached"
             )
-        rank = self.rank if writer is None else writer
-        return Flags(self, near.core, self._number_of(near, rank), counters)
+        rank = self.rank if writer is None else _integer(writer)
+        return Flags(self, near.core, rank, self._number_of(near, rank), counters)
 
     def _sharers(self) -> Neighbours:
         near = self._neighbours()

@@ -125,6 +125,13 @@ def what_names_no_shared_memory_of_its_rank_is_refused() -> None:
     for counters in (np.zeros(1, "u8"), comm.zeros(1, "i8"), own.view("u1")[4:12].view("u8")):
         with refused(ValueError, "give uint64 in memory that ranks share"):
             comm.flags(counters)
+    with refused(TypeError, "integer"):
+        comm.flags(own, "0")  # type: ignore[arg-type]
+    others = comm.flags(own, (RANK + 1) % SIZE)
+    if SIZE > 1:
+        with refused(ValueError, f"raises these flags, as flags() was asked; this is rank {RANK}"):
+            others.raise_to(1)
+        assert own[0] == 0
     with hbmcomm.Communicator(kind="regular", transport="mpi") as plain:
         assert plain.arena_ranks == (RANK,)
         with refused(hbmcomm.ArenaUnavailable, "transport mpi shares no"):
