@@ -8,7 +8,7 @@ from tests.starting import Survivors
 
 PROGRAM = Path(__file__).parent / "ranks/dying.py"
 ON_HOSTS = Path(__file__).parents[1] / "hierarchical/ranks/on_hosts.py"
-PROMPT = 10.0  # seconds, of which an idle machine needs one
+PROMPT = 10.0  # seconds after the death, of which an idle machine needs one
 
 
 @pytest.mark.ranks
