@@ -86,7 +86,7 @@ def _values(tensor: Any) -> Floats:
 
 
 def _is_shape(tensor: Any) -> bool:
-    return not hasattr(tensor, "shape")
+    return not hasattr(tensor, "shape") or isinstance(tensor, np.integer)
 
 
 def _shape(tensor: Any) -> Shape:
@@ -107,8 +107,8 @@ def _checked(comm: Any, asked: Asked) -> _Common:
         raise ValueError(f"tensors: found the shape {negative[0]}; give sizes of at least 0")
     if not isinstance(asked.optimizer, Optimizer):
         raise TypeError(f"optimizer={asked.optimizer!r}: not an optimiser; give one such as SGD()")
-    if most < LINE or most % LINE:
-        raise ValueError(f"chunk_bytes={most}: not a positive multiple of {LINE}; take 32768")
+    if not hasattr(most, "__index__") or most < LINE or most % LINE:
+        raise ValueError(f"chunk_bytes={most!r}: not a positive multiple of {LINE}; take 32768")
     if comm.transport != "direct" and asked.design != Design():
         raise ValueError(
             "shared_weights, fused and pull need transport direct; found transport "
@@ -119,12 +119,12 @@ def _checked(comm: Any, asked: Asked) -> _Common:
 
 def _owners(comm: Any, asked: Owners) -> tuple[int, ...]:
     ranks = tuple(range(comm.size))
-    if asked == "all":
+    if isinstance(asked, str) and asked == "all":  # an array compares each entry
         return ranks
-    chosen = set(asked)
+    chosen = set(asked) if isinstance(asked, Iterable) else {asked}
     if not chosen or not chosen < set(ranks):
         raise ValueError(
-            f"owners={sorted(chosen)}: not some of the ranks 0 to {comm.size - 1} with others left "
-            "to work; name fewer, or take 'all'"
+            f"owners={sorted(chosen, key=str)}: not some of the ranks 0 to {comm.size - 1} with "
+            "others left to work; name fewer, or take 'all'"
         )
     return tuple(sorted(map(int, chosen)))

@@ -32,9 +32,7 @@ class Shared:
         self, comm: Communicator, job: Job, states: int, design: Design, arrays: Arrays | None
     ) -> None:
         self._comm, self._job = comm, job
-        own = job.of(job.rank)
         floats = job.nbytes // ITEM if job.works else 0
-        self._owned = list(accumulate((chunk.nbytes for chunk in own), initial=0))
         holds = job.works and (not design.shared_weights or job.rank == job.workers[0])
         self.gradients: Floats
         local: Floats
@@ -42,6 +40,8 @@ class Shared:
             comm.zeros(floats, "float32"),
             comm.zeros(floats if holds else 0, "float32"),
         )
+        own = job.of(job.rank)  # where memory is short, chunks are never listed
+        self._owned = list(accumulate((chunk.nbytes for chunk in own), initial=0))
         apart = not job.works and not design.shared_weights
         self._masters: Floats = comm.zeros(apart * self._owned[-1] // ITEM, "float32")
         ready = comm.zeros(len(job.keys) if job.works else 0, "uint64")

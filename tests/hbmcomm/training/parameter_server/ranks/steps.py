@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm import Communicator, HbmcommError, PeerError
+from hbmcomm import Communicator, HbmcommError, OutOfMemory, PeerError
 from hbmcomm.training.parameter_server import (
     SGD,
     Adam,
@@ -180,6 +180,10 @@ def refusals() -> None:
     wrong: list[tuple[type[Exception], str, list[Any], dict[str, Any]]] = [
         (ValueError, "owners=[0, 7]: not some of the ranks 0 to 3", [3], {"owners": [0, 7]}),
         (ValueError, "chunk_bytes=100: not a positive multiple of 64", [3], {"chunk_bytes": 100}),
+        (ValueError, "owners=[0, 'x']: not some", [3], {"owners": ["x", 0]}),
+        (ValueError, "others left to work", [3], {"owners": np.array([0, 7])}),
+        (ValueError, "chunk_bytes=64.0: not", [3], {"chunk_bytes": 64.0}),
+        (OutOfMemory, "", [2**50], {}),
         (ValueError, "tensors: found none", [], {}),
         (ValueError, "shapes must be equal on all ranks", [3 + WORLD.rank // 3], {}),
         (ValueError, "found the shape (-4,)", [-4, 40], {}),
@@ -190,7 +194,8 @@ def refusals() -> None:
     for kind, words, tensors, options in wrong:
         with refused(kind, words):
             ParameterServer(comm, tensors, SGD(1.0), **options)
-    with ParameterServer(comm, [3, 4], SGD(1.0)) as server:
+    with ParameterServer(comm, np.array([3, 4]), SGD(1.0)) as server:
+        assert [array.shape for array in server.weights] == [(3,), (4,)]
         not_whole: Any = 1.0
         with refused(TypeError, "interpreted as an integer"):
             server.push(not_whole)
