@@ -79,6 +79,6 @@ class Communicators:
 def _check(numbers: list[Any]) -> None:
     given = [number for number in numbers if number is not None]
     if given and (
-        len(given) < len(numbers) or not all(isinstance(number, int) for number in given)
+        len(given) < len(numbers) or not all(hasattr(number, "__index__") for number in given)
     ):
         raise ValueError(f"host={numbers} on the ranks: give a whole number on all ranks, or none")

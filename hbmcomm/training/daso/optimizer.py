@@ -15,9 +15,12 @@ from mpi4py import MPI
 
 from hbmcomm import Communicator
 from hbmcomm.training.daso.communicators import Communicators
-from hbmcomm.training.daso.parameters import Array, Flat, adapted
+from hbmcomm.training.daso.parameters import Array, Flat, Trained, adapted
 from hbmcomm.training.daso.schedule import Schedule
 from hbmcomm.training.together import ClosedByAll, run_on_all
+
+_Form = tuple[list[tuple[tuple[int, ...], np.dtype[Any]]], dict[str, Any]]
+"""Shapes and dtypes of parameters, and the numbers of a schedule."""
 
 
 class Exchange:
@@ -92,7 +95,8 @@ class Daso(ClosedByAll):
 
     Raises:
         PeerError: From any call: a rank died or left. This rank then leaves as well.
-        ValueError: On every rank: ranks have different parameters, or those of several dtypes.
+        ValueError: On every rank: ranks have different parameters or schedules, or parameters of
+            several dtypes.
         TypeError: On every rank: `optimizer` is of another type.
     """
 
@@ -100,10 +104,9 @@ class Daso(ClosedByAll):
         self, optimizer: Any, comm: MPI.Intracomm, schedule: Schedule, host: int | None = None
     ) -> None:
         self.schedule = schedule
-        self._trained = run_on_all(comm, lambda: adapted(optimizer))
-        own = self._trained.parameters()
-        shapes = comm.allgather([(parameter.shape, parameter.dtype) for parameter in own])
-        run_on_all(comm, lambda: _check(shapes))
+        self._trained, own, form = run_on_all(comm, lambda: _described(optimizer, schedule))
+        forms = comm.allgather(form)
+        run_on_all(comm, lambda: _check(forms))
         self._communicators = Communicators(comm, host)
         self.host, self.hosts = self._communicators.host, self._communicators.hosts
         self._flying: Exchange | None = None
@@ -236,15 +239,28 @@ class Daso(ClosedByAll):
         self._merge()
 
 
-def _check(shapes: list[list[tuple[tuple[int, ...], np.dtype[Any]]]]) -> None:
-    """Raise ValueError unless ranks have parameters of equal shapes, in one floating dtype."""
-    for rank, parameters in enumerate(shapes):
-        if parameters != shapes[0]:
+def _described(optimizer: Any, schedule: Schedule) -> tuple[Trained, list[Array], _Form]:
+    """A network, its parameters, and what must be equal on all ranks."""
+    trained = adapted(optimizer)
+    own = trained.parameters()
+    return trained, own, ([(array.shape, array.dtype) for array in own], dict(vars(schedule)))
+
+
+def _check(forms: list[_Form]) -> None:
+    """Raise ValueError unless ranks have equal schedules and parameters, in one floating dtype."""
+    first, schedule = forms[0]
+    for rank, (parameters, other) in enumerate(forms):
+        if parameters != first:
             raise ValueError(
-                f"rank {rank} has parameters {parameters} and rank 0 {shapes[0]}: give all ranks "
+                f"rank {rank} has parameters {parameters} and rank 0 {first}: give all ranks "
                 "the same network"
             )
-    dtypes = {dtype for _, dtype in shapes[0]}
+        if other != schedule:
+            raise ValueError(
+                f"rank {rank} has the schedule {other} and rank 0 {schedule}: give all ranks "
+                "the same"
+            )
+    dtypes = {dtype for _, dtype in first}
     if len(dtypes) != 1 or not all(np.issubdtype(dtype, np.floating) for dtype in dtypes):
         raise ValueError(
             f"parameters of the dtypes {sorted(map(str, dtypes))}: give those of one floating dtype"

@@ -10,6 +10,7 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
+from hbmcomm import HbmcommError
 from hbmcomm.training.daso import Arrays, Daso, Schedule
 from tests.hbmcomm.ranks.refusal import refused
 
@@ -136,6 +137,14 @@ with refused(ValueError, "int64"):
 real = [np.zeros(3)]
 with refused(ValueError, "on all ranks, or none"):
     Daso(Arrays(real, real, print), comm, plan, host=None if comm.rank else 1)
+with refused(ValueError, "rank 1 has the schedule"):
+    Daso(Arrays(real, real, print), comm, Schedule(4, warmup=comm.rank % 2))
+absent = Arrays(real, real, print)
+if comm.rank == 1:
+    del absent._parameters
+with refused(HbmcommError, "rank 1: AttributeError"):
+    Daso(absent, comm, plan)
+Daso(Arrays(real, real, print), comm, plan, host=np.int64(comm.rank % HOSTS)).close()
 with refused(TypeError, "give Arrays"):
     Daso(print, comm, plan)
 print("as replayed", flush=True)
