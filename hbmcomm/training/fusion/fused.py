@@ -164,9 +164,13 @@ class FusedAllreduce(ClosedByAll):
 
         A tensor that a rank still waits for, and another that closes did not submit, is
         TensorMissing on the former.
+
+        Raises:
+            PeerError: A rank died or left before.
         """
         if self._leaving:
             return
+        was_usable = self._broken is None
         try:
             self.wait()
         finally:
@@ -180,6 +184,8 @@ class FusedAllreduce(ClosedByAll):
                     pass
             if self._broken is None:
                 self._comm.Free()
+        if was_usable and self._broken is not None:
+            raise self._broken
 
     def _abandon(self, error: BaseException) -> None:
         self._break(error)
@@ -268,7 +274,7 @@ class FusedAllreduce(ClosedByAll):
                 self._check_retracted(given_up, outcome.ready)
             self._reduce(outcome.ready, works)
         except BaseException as error:
-            self._break(error)
+            self._abandon(error)  # others would wait for this rank in the next round
             return False
         self._give_up(outcome, works, now)
         if not outcome.ready and not outcome.all_leave:
@@ -297,7 +303,6 @@ class FusedAllreduce(ClosedByAll):
                 f"this process stood still while other ranks submitted {', '.join(lost)}, so that "
                 "it gave up; make another FusedAllreduce, with more patience"
             )
-            leave(self._comm, error)
             raise error
 
     def _give_up(self, outcome: Round, works: dict[str, Work], now: float) -> None:

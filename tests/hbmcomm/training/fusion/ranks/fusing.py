@@ -7,12 +7,13 @@ import random
 import signal
 import sys
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
-from hbmcomm import Communicator, HbmcommError
+from hbmcomm import Communicator, HbmcommError, PeerError
 from hbmcomm.training.fusion import FusedAllreduce, TensorMismatch, TensorMissing
 from tests.hbmcomm.ranks.refusal import refused
 
@@ -175,6 +176,24 @@ def check_an_interrupt(comm: Communicator) -> None:
         work.wait()
 
 
+def check_an_error_of_one_rank(comm: Communicator, overlap: bool) -> None:
+    """It ends the waits of others, and an interrupted `close` does not pass for a complete one."""
+    fused = FusedAllreduce(comm, overlap=overlap)
+    work = fused.submit("w", array := np.ones(3))
+    array.flags.writeable = RANK != 0
+    with refused(ValueError, "read-only") if RANK == 0 else nullcontext():
+        work.wait()
+    with refused(PeerError, "rank 0 has left") if RANK else nullcontext():
+        fused.close()
+    fused = FusedAllreduce(comm, overlap=False)
+    if RANK == 0:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+    with refused(PeerError if RANK else Interrupted, ""):
+        if RANK:
+            time.sleep(0.2)
+        fused.close()
+
+
 with Communicator(WORLD, "regular", sys.argv[1]) as comm:
     for overlap in (False, True):
         check_results(comm, overlap, mean=overlap)
@@ -182,6 +201,8 @@ with Communicator(WORLD, "regular", sys.argv[1]) as comm:
         check_absentees(comm, overlap)
     check_patience(comm)
     check_an_interrupt(comm)
+    for overlap in (False, True) if comm.transport == "direct" else ():
+        check_an_error_of_one_rank(comm, overlap)
     check_the_cache(comm)
     check_that_the_rest_is_left(comm)
     with FusedAllreduce(comm) as one, FusedAllreduce(comm) as two:  # side by side
