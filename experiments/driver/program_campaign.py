@@ -7,6 +7,7 @@ of it can be timed. Then come blocks: one run in each environment, all alive, on
 import calendar
 import contextlib
 import hashlib
+import math
 import os
 import random
 import re
@@ -266,6 +267,7 @@ class Rehearsal:
                     self._place.finalizes = not first.unfinished
                 _check(self._place, first, code, hint)
                 self._say_outlived(arm, first)
+            _metric(request.metric, _log(self._place, arm, FIRST), sys.maxsize)
             ranks, allows = len(first.gate.ranks), first.gate.facts
             if first.gate.is_repeated:
                 self._stages.say(f"{arm.name} runs several MPI programs, which are timed as one")
@@ -435,12 +437,12 @@ class Blocks:
                     written = size
             else:
                 _check(self._place, run, run.finish(END_PATIENCE))
+            metric = _metric(self._header.request.metric, log, written)
         except RunLost as loss:
             lost[arm.name] = _reason(self._place, arm, str(number), loss)
         program_place.refuse_full(self._place)
         if arm.name in lost:
             return
-        metric = _metric(self._header.request.metric, log, written)
         results[arm.name] = ArmRun(
             *(arm.name, run.seconds, run.slices, run.started, run.readied, metric, counts),
             tuple(run.lines),
@@ -519,7 +521,11 @@ def _reason(place: Place, arm: ProgramArm, when: str, loss: RunLost) -> str:
 
 
 def _metric(pattern: str, log: Path, most: int) -> float | None:
-    """The last figure of the program's own, in so many bytes of its output."""
+    """The last figure of the program's own, in so many bytes of its output.
+
+    Raises:
+        RunLost: there is none, or none of which a ratio can be taken.
+    """
     if not pattern:
         return None
     with plain_file.opened(log) as file:
@@ -530,4 +536,8 @@ def _metric(pattern: str, log: Path, most: int) -> float | None:
     for match in re.finditer(pattern, text):
         with contextlib.suppress(TypeError, ValueError):
             figure = float(match[1])
+    if figure is None:
+        raise RunLost(f"printed no number in the first group of --metric {pattern!r}")
+    if not 0 < figure < math.inf:
+        raise RunLost(f"printed {figure:g} for --metric {pattern!r}, which must be above 0")
     return figure

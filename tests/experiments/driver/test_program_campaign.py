@@ -155,6 +155,13 @@ def test_ranks_on_emulated_hosts_pass_their_links(
     assert "in hosts-2x10mbit sleep outlived" in printed
 
 
+@pytest.mark.parametrize("printed", ["none", "0", "nan"])
+def test_a_figure_that_gives_no_ratio_is_an_error(tmp_path: Path, printed: str) -> None:
+    asked_for = request(f"sh -c 'echo rate {printed}'", ranks="", metric="rate (.*)")
+    with pytest.raises(ExperimentsError, match=r"printed .* --metric 'rate \(\.\*\)'"):
+        measured(asked_for, tmp_path / "out")
+
+
 def test_runs_for_which_there_is_no_memory_together_are_not_alive_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
