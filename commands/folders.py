@@ -75,8 +75,13 @@ def writable(flag: str, folder: Path) -> Path:
 
 
 def writable_file(flag: str, path: Path) -> Path:
-    """The path of a file to write, checked as writable() checks a folder; it may exist."""
-    if path.is_dir():
-        raise ExperimentsError(f"{path} is a folder; name a file with --{flag}")
+    """The path of a file to write, checked as writable() checks a folder; it may exist.
+
+    The file replaces what is there: a link stays, and a device is refused.
+    """
+    path = path.resolve() if path.is_symlink() else path
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no ordinary file"
+        raise ExperimentsError(f"{path} is {kind}; name a file with --{flag}")
     writable(flag, path.parent)
     return path

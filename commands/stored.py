@@ -79,8 +79,7 @@ def archive(results: str | None, out: str, data_only: bool) -> None:
     from experiments.provision.image import in_history
 
     folder = Path(results) if results else newest()
-    target = archives.target(folder, Path(out) if out else None)
-    writable_file("out", target)
+    target = writable_file("out", archives.target(folder, Path(out) if out else None))
     stages = Stages()
     archives.refuse_unrepeatable(folder, target, in_history, stages.say)
 

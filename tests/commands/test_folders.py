@@ -1,5 +1,6 @@
 """A folder is checked before the work for it begins."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,14 @@ def test_a_place_that_cannot_be_written_is_named_with_the_reason(tmp_path: Path)
     with pytest.raises(ExperimentsError, match=rf"{tmp_path} is a folder; name a file with --out"):
         writable_file("out", tmp_path)
     assert file.read_text() == "in the way"
+
+
+def test_a_file_replaces_no_device_and_no_link(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        with pytest.raises(ExperimentsError, match=f"{pipe} is no ordinary file; name a file with"):
+            writable_file("out", path)
+    pipe.unlink()
+    assert writable_file("out", link) == pipe
