@@ -80,6 +80,7 @@ void Queue::close()
         taken_ |= CLOSED;
         changed_.notify_all();
     }
+    std::lock_guard<std::mutex> lock(joining_);
     if (worker_.joinable())
         worker_.join();
 }

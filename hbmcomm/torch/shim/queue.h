@@ -33,8 +33,9 @@ public:
        operation before it returns, after those that come before it. */
     void push(std::function<void()> run, std::function<void()> run_callbacks);
 
-    /* Ends the worker once what it runs has returned; what is queued is run too, and may fail. Throws
-       std::runtime_error on the worker. */
+    /* Ends the worker once what it runs has returned; what is queued is run too, and may fail. Several
+       threads may call it: each returns once the worker has ended. Throws std::runtime_error on the
+       worker. */
     void close();
 
     /* The number of the operation that was pushed last, to any queue. */
@@ -78,6 +79,7 @@ private:
     std::deque<Operation> waiting_;
     std::deque<std::function<void()>> ended_; /* callbacks of operations that were run: the worker's */
     std::thread worker_;
+    std::mutex joining_; /* held by the thread that waits for the worker's end */
 };
 
 } // namespace hbmcomm

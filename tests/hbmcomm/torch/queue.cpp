@@ -1,8 +1,9 @@
 /* Threads complete operations of one queue, some themselves and some by the worker: one at a time, and
-   those of a thread in their order. Callbacks of some call one more. Built with ThreadSanitizer: what the
-   operations touch has no lock. */
+   those of a thread in their order. Callbacks of some call one more. Two threads close it at once.
+   Built with ThreadSanitizer: what the operations touch has no lock. */
 #include "queue.h"
 
+#include <chrono>
 #include <cstdio>
 #include <future>
 #include <stdexcept>
@@ -92,7 +93,10 @@ int main()
             threads.emplace_back([&queue, thread_number] { use(queue, thread_number); });
         for (auto &thread : threads)
             thread.join();
+        queue.push([] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }, [] {});
+        std::thread beside([&queue] { queue.close(); });
         queue.close();
+        beside.join();
         try {
             queue.enter();
             wrong++;
