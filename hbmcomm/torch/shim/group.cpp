@@ -101,7 +101,7 @@ WorkPtr Group::enqueue(c10d::OpType type, Tensors outputs, Limit limit,
 {
     auto work = c10::make_intrusive<Queued>(type, std::move(outputs), std::move(end_event),
                                             [act = std::move(act), limit] {
-                                                at::NoGradGuard no_grad;
+                                                WritesData writes;
                                                 act(limit);
                                             },
                                             queue_);

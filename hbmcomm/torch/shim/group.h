@@ -142,6 +142,10 @@ private:
     Queue queue_;
 };
 
+/* While one exists, torch's operators write tensors as the core does, without a record for autograd:
+   tensors of an inference mode too, which the worker is not in. */
+using WritesData = at::AutoDispatchBelowADInplaceOrView;
+
 template <class Act> bool Group::runs_now(Limit limit, const Act &act)
 {
     if (!queue_.enter())
@@ -150,7 +154,7 @@ template <class Act> bool Group::runs_now(Limit limit, const Act &act)
         Queue &queue;
         ~Leave() { queue.leave(); }
     } leave{queue_};
-    at::NoGradGuard no_grad;
+    WritesData writes;
     act(limit);
     return true;
 }

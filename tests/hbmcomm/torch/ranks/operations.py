@@ -132,6 +132,23 @@ def equal(one: torch.Tensor, other: torch.Tensor) -> bool:
     return torch.equal(one.view(torch.uint8), other.view(torch.uint8))
 
 
+def in_inference_mode() -> None:
+    """Tensors of an inference mode are written in it and outside, by the worker too."""
+    for inside, is_async in itertools.product((True, False), repeat=2):
+        with torch.inference_mode():
+            gaps, block = torch.ones(4, 4)[:, ::2], torch.ones(3)
+            output = torch.zeros(SIZE * 4, 4)[:, ::2]
+            parts = torch.ones(SIZE * 3)
+        with torch.inference_mode(inside):
+            for work in (
+                dist.all_reduce(gaps, async_op=is_async),
+                dist.all_gather_into_tensor(output, gaps, async_op=is_async),
+                dist.reduce_scatter_tensor(block, parts, Op.AVG, async_op=is_async),
+            ):
+                assert not work or work.wait()
+        assert gaps.eq(SIZE).all() and output.eq(SIZE).all() and block.eq(1).all()
+
+
 def unequal_and_with_gaps() -> None:
     blocks = [torch.empty(rank + 1) for rank in range(SIZE)]
     dist.all_gather(blocks, torch.full((RANK + 1,), float(RANK)))
@@ -189,7 +206,7 @@ def refusals() -> None:
 
 for part in (
     *(reductions, other_reductions, factors_of_other_types),
-    *(moves, unequal_and_with_gaps, refusals, a_timeout_beyond_the_clock),
+    *(moves, in_inference_mode, unequal_and_with_gaps, refusals, a_timeout_beyond_the_clock),
 ):
     part()
 if SIZE > 1:  # gloo has no connection from a rank to itself
