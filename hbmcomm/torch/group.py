@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import secrets
 import warnings
 from collections.abc import Sequence
 from datetime import timedelta
@@ -25,7 +26,7 @@ from hbmcomm.memory.arena_creation import MOST_RANKS, create_arena
 from hbmcomm.memory.consensus import Allgather
 from hbmcomm.memory.kinds import Kind, default_kind, resolve
 from hbmcomm.memory.pool import Pool
-from hbmcomm.torch.rendezvous import allgather
+from hbmcomm.torch.rendezvous import Exchange
 from hbmcomm.torch.shim_loading import address, boxed, shim
 from hbmcomm.transports.native import Core
 from hbmcomm.transports.opening import Opened, open_core, open_on_all
@@ -64,29 +65,37 @@ def create(options: Any, _backend_options: Any) -> distributed.Backend:
 def _create(
     store: distributed.Store, rank: int, size: int, timeout: timedelta
 ) -> distributed.Backend:
-    gather = allgather(distributed.PrefixStore("hbm", store), rank, size, timeout)
+    gather = Exchange(distributed.PrefixStore("hbm", store), rank, size, timeout)
     prepared = consensus.run_on_all(gather, _prepared)
     hosts, nodes = _by_host([boot for boot, _ in prepared]), [node for _, node in prepared]
     leaders = min(len({nodes[member] for member in ranks}) for ranks in hosts)
     layout = Layout([*map(tuple, hosts)], rank, leaders, dict(enumerate(nodes)))
-    most = max(map(len, hosts))
+    most, own = max(map(len, hosts)), next(ranks for ranks in hosts if rank in ranks)
+    inside = gather
+    if len(hosts) > 1:
+        on_host = distributed.PrefixStore(f"host/{own[0]}", store)
+        inside = Exchange(on_host, own.index(rank), len(own), timeout)
     try:
         if most > MOST_RANKS:
             raise ArenaUnavailable(f"{most} ranks are on one host, more than {MOST_RANKS}")
-        core, arena = _share_memory(gather, store, rank, hosts, timeout)
+        core, arena = _share_memory(gather, inside, rank, own)
     except ArenaUnavailable as error:
         if rank == 0:
             warnings.warn(f"hbm: {error}: this process group is one of gloo", stacklevel=2)
-        return _gloo(store, rank, size, timeout)
+        group = _gloo(store, rank, size, timeout)
+        gather.forget()
+        return group
     _pools.add(arena.pool)
     between = f", and gloo between {len(hosts)} hosts" if len(hosts) > 1 else ""
     if rank == 0:
         ranks = " + ".join(str(len(host)) for host in hosts)
         _log.info("hbm: a process group of %s ranks by shared memory%s", ranks, between)
-    loopback = len(set(gather(_network()))) == 1  # containers of one host may have networks apart
-    companion = _companion(
-        distributed.PrefixStore("companion", store), rank, size, timeout, loopback
-    )
+    networks, names = zip(*gather((_network(), secrets.token_hex(8))), strict=True)
+    loopback = len(set(networks)) == 1  # containers of one host may have networks apart
+    prefix = f"companion/{names[0]}"  # of this group alone, as its keys stay
+    companion = _companion(distributed.PrefixStore(prefix, store), rank, size, timeout, loopback)
+    gather.forget()  # each rank has connected to all, and has their values
+    inside.forget()
     holder = distributed.ProcessGroup(rank, size)
     explain, close = partial(_explain, core), core.close
     shim().make_group(
@@ -144,24 +153,18 @@ def _by_host(numbers: Sequence[int]) -> list[list[int]]:
     return list(hosts.values())
 
 
-def _share_memory(
-    gather: Allgather, store: distributed.Store, rank: int, hosts: list[list[int]], timeout: Any
-) -> Opened:
+def _share_memory(gather: Allgather, inside: Allgather, rank: int, own: list[int]) -> Opened:
     """What the ranks of this one's host share; collective over the ranks of all hosts.
+
+    Args:
+        gather: Among the ranks of all hosts.
+        inside: Among those of this host, `own`; `gather` itself where there is one host.
 
     Raises:
         HbmcommError, ValueError: On every rank: the first such error of any rank.
     """
-    own = next(ranks for ranks in hosts if rank in ranks)
-    create, number = partial(create_arena, kind=_kind), own.index(rank)
-    if len(hosts) == 1:
-        return open_core(create, gather, number, own)
-    inside = distributed.PrefixStore(f"host/{own[0]}", store)
-
-    def make() -> Opened:
-        return open_core(create, allgather(inside, number, len(own), timeout), number, own)
-
-    return open_on_all(gather, make)
+    make = partial(open_core, partial(create_arena, kind=_kind), inside, own.index(rank), own)
+    return make() if inside is gather else open_on_all(gather, make)
 
 
 def _kind() -> Kind:

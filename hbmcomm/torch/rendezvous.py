@@ -5,10 +5,8 @@ Any user who reaches the store can write into it, so values are JSON of the type
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from itertools import count
 from typing import Any
 
 from torch import distributed
@@ -22,35 +20,45 @@ from hbmcomm.transports.native import Setting
 _KINDS = (
     Answer,
     Problem | None,
-    tuple[int, str],
+    tuple[tuple[int, str], str],
     tuple[tuple[int, int] | None, Problem | None],
 )
 """Of the values that ranks exchange; no value is of two of them."""
 
 
-def allgather(
-    store: distributed.Store, rank: int, size: int, timeout: timedelta
-) -> Callable[[Any], list[Any]]:
+class Exchange:
     """A function that gives every rank the values of all, in the order of the ranks.
 
     It raises HbmcommError where a value is not of the type of this rank's own.
-
-    Args:
-        store: Only these ranks use it, for this purpose.
-        timeout: How long a rank waits for the others.
     """
-    numbers = count()
 
-    def gather(value: Any) -> list[Any]:
-        number = next(numbers)
+    def __init__(self, store: distributed.Store, rank: int, size: int, timeout: timedelta) -> None:
+        """
+        Args:
+            store: Only these ranks use it, for this purpose.
+            timeout: How long a rank waits for the others.
+        """
+        self._store, self._rank, self._size, self._timeout = store, rank, size, timeout
+        self._calls = 0
+
+    def __call__(self, value: Any) -> list[Any]:
         own = typed_json.write(value)
         kind = _kind_of(own)
-        store.set(f"{number}/{rank}", own)
-        keys = [f"{number}/{peer}" for peer in range(size)]
-        store.wait(keys, timeout)
-        return [_read(kind, peer, line) for peer, line in enumerate(store.multi_get(keys))]
+        self._store.set(f"{self._calls}/{self._rank}", own)
+        keys = [f"{self._calls}/{peer}" for peer in range(self._size)]
+        self._calls += 1
+        self._store.wait(keys, self._timeout)
+        return [_read(kind, peer, line) for peer, line in enumerate(self._store.multi_get(keys))]
 
-    return gather
+    def forget(self) -> None:
+        """Delete this rank's values, once all ranks have read them.
+
+        A later group may get the same store with the same prefix, and would read them. A store that
+        cannot delete, such as etcd's, keeps them.
+        """
+        with suppress(RuntimeError):
+            for number in range(self._calls):
+                self._store.delete_key(f"{number}/{self._rank}")
 
 
 def _kind_of(line: bytes) -> Any:

@@ -3,7 +3,6 @@
 import pickle
 import subprocess
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ VALUES = [
     Problem("too long", None, True),
     ((12345, 0), None),
     (None, Problem("no compiler", "HbmcommError")),
-    (12345, "net:[4026531840]"),
+    ((12345, "net:[4026531840]"), "0123456789abcdef"),
 ]
 
 
@@ -39,10 +38,10 @@ class Evil:
         return subprocess.call, (["touch", str(self._proof)],)
 
 
-def gather(store: Any, rank: int) -> Callable[[Any], list[Any]]:
-    from hbmcomm.torch.rendezvous import allgather
+def gather(store: Any, rank: int) -> Any:
+    from hbmcomm.torch.rendezvous import Exchange
 
-    return allgather(store, rank, 2, SOON)
+    return Exchange(store, rank, 2, SOON)
 
 
 def test_both_ranks_get_the_values_of_both() -> None:

@@ -65,6 +65,10 @@ for number in range(4):
     cycle(dist.PrefixStore(str(number), store))
 check_left(after_one)
 
+for _ in range(4):  # as where the program keeps a group, and with it the store of env://
+    cycle(dist.PrefixStore("again", store))
+check_left(after_one)
+
 dist.init_process_group("hbm", store=dist.PrefixStore("many", store), rank=RANK, world_size=SIZE)
 before = left()
 for _ in range(GROUPS):
