@@ -12,13 +12,14 @@ from experiments.model.errors import ExperimentsError
 from experiments.results.program_runs import is_program, read_runs
 from experiments.results.store import ResultsError
 
-FLAGS = ("program", "host_program", "image", "options", "workdir", "metric", "seconds")
-"""Flags of `run` that are of a user's program alone."""
+FLAGS = ("host_program", "image", "options", "workdir", "metric", "seconds")
+"""Flags of `run` that are of a user's program alone, beside --program itself."""
 SHARED = ("env", "profiles", "ranks", "blocks", "out", "seed")
 """Those that it shares with experiments."""
 
 
 def start(
+    line: str | None,
     given: Mapping[str, str],
     others: Mapping[str, str],
     dry_run: bool = False,
@@ -29,6 +30,7 @@ def start(
     """Measure a user's program, or print the commands that would run it.
 
     Args:
+        line: of --program; None where that is not given.
         given: the values of FLAGS and SHARED, "" where one is not given.
         others: of the other flags of `run`, which are of experiments.
         mend, uncounted: as program.asked() takes them.
@@ -44,12 +46,12 @@ def start(
             f"--{foreign[0].replace('_', '-')} is of experiments, and --program measures yours: "
             "drop one of them"
         )
-    if not given["program"]:
+    if line is None:
         first = next((name for name in FLAGS if given[name]), "mend" if mend else "uncounted")
         flag = first.replace("_", "-")
         raise ExperimentsError(f"--{flag} is of a user's program: name it with --program")
     request = program.asked(
-        given["program"],
+        line,
         given["host_program"],
         given["image"],
         given["ranks"],

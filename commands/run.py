@@ -74,7 +74,7 @@ def run(
     launcher: str = "",
     time: str = "",
     python: str = "",
-    program: str = "",
+    program: str | None = None,
     host_program: str = "",
     image: str = "",
     options: str = "",
@@ -111,14 +111,14 @@ def run(
     flags |= {"external": external, "launcher": launcher, "nodes": nodes, "base": base}
     flags |= {"seed": seed, "python": python, "ops": ops, "kinds": kinds}
     choices = campaigns.Choices(dict(flags), emulate_hbw)
-    of_program = {"program": program, "host_program": host_program, "image": image}
+    of_program = {"host_program": host_program, "image": image}
     of_program |= {"options": options, "workdir": workdir, "metric": metric, "seconds": seconds}
     shared = {name: flags.pop(name) if name != "out" else out for name in programs.SHARED}
     if list:
         campaigns.list_experiments()
-    elif any((*of_program.values(), mend, uncounted)):
+    elif program is not None or any((*of_program.values(), mend, uncounted)):
         others = flags | {"time": time}
-        programs.start(of_program | shared, others, dry_run, resume, mend, uncounted)
+        programs.start(program, of_program | shared, others, dry_run, resume, mend, uncounted)
     elif resume and programs.is_resumed(out):
         programs.resume(out)
     elif resume:

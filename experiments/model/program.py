@@ -185,7 +185,7 @@ def asked(
         ExperimentsError: naming the flag.
     """
     words = _words("program", program)
-    if not words:
+    if not any(words):
         raise ExperimentsError("--program is empty; name one, such as --program './a.out -n 100'")
     if of_shell := sorted({*words, *_words("host-program", host_program)} & SHELL):
         raise ExperimentsError(

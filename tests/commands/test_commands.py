@@ -157,6 +157,7 @@ MISTAKES = {
     "run --image x": "--image is of a user's program: name it with --program",
     "run --mend": "--mend is of a user's program",
     "run --program a --mpi all": "--mpi is of experiments",
+    "run --program=": "--program is empty; name one",
     "run --program a --env slurm": "the driver reaches no process on another node",
     "run --program a --env hosts": "or with ranks on emulated hosts: hosts:2x1gbit",
     "run --program a --resume": "drop the other flags",
