@@ -87,6 +87,7 @@ typedef struct {
     _Alignas(LINE) _Atomic uint32_t failed;
     hbm_failure failure;  /* written before `failed` */
     _Alignas(LINE) _Atomic uint32_t writing; /* the rank in whose private memory it writes, + 1 */
+    _Atomic uint32_t is_refused; /* it may not read every rank's private memory */
     past_call history[HISTORY];
     _Alignas(LINE) _Atomic unsigned char asleep[MAX_RANKS];
     /* by rank: after a failure, it no longer accesses this rank's arrays */

@@ -19,6 +19,7 @@
 #include "algorithms/pieces.h"
 #include "algorithms/post_offer.h"
 #include "comm/posts.h"
+#include "comm/private.h"
 #include "algorithms/rendezvous.h"
 
 #define LEAST_PIECE (16 * KIB)
@@ -92,7 +93,7 @@ static void post_own(hbm_operation *o)
     int next;
     if (follower(o, 0, &next) < 0)
         return;
-    o->offer = o->receives_in_arena ? IN_ARENA : o->comm->reads_private ? IN_PRIVATE : 0;
+    o->offer = o->receives_in_arena ? IN_ARENA : hbm_reads_private(o->comm) ? IN_PRIVATE : 0;
     o->send_at = o->offer == IN_PRIVATE ? o->call.recv : o->recv_at;
     hbm_read_by(o, o->seen & IN_PRIVATE ? READ_BY_TREE : READ_BY_GRID);
     hbm_post(o, NULL, o->block, o->offer);

@@ -43,15 +43,15 @@ static uint64_t least_to_fetch(const hbm_operation *o)
 
 uint32_t hbm_choose_offer(hbm_operation *o, uint64_t bytes)
 {
-    const hbm_comm *c = o->comm;
+    hbm_comm *c = o->comm;
     if (bytes <= (o->sends_from_arena ? eager_bytes(o) : short_bytes(o)))
         return IN_SLOT;
     if (o->sends_from_arena)
         return IN_ARENA;
     /* reduce kernels read their inputs themselves, so these must be mapped */
     int by_both = o->call.operation == HBM_BCAST && may_be_pushed(o);
-    if (!shape_of(o->call.operation)->reduces && c->reads_private
-        && (by_both || bytes >= least_to_fetch(o))
+    if (!shape_of(o->call.operation)->reduces && (by_both || bytes >= least_to_fetch(o))
+        && hbm_reads_private(c)
         && are_reachable(o, o->call.send, part_for)) {
         o->send_at = o->call.send;
         return IN_PRIVATE;

@@ -10,6 +10,7 @@
 
 #include "algorithms/blocks.h"
 #include "comm/comm.h"
+#include "comm/private.h"
 #include "kernels/copy.h"
 #include "kernels/reduction.h"
 
@@ -50,9 +51,9 @@ static inline int may_be_pushed(const hbm_operation *o)
     const hbm_comm *c = o->comm;
     int operation = o->call.operation, gathers = is_to_root(o);
     uint64_t bytes = operation == HBM_GATHERV ? o->received : o->block;
-    return (operation == HBM_BCAST || gathers) && c->reads_private && c->groups.levels == 1
+    return (operation == HBM_BCAST || gathers) && c->groups.levels == 1
            && c->groups.nodes.count == 1 && c->size <= (int)c->tuning.push_ranks
-           && bytes >= c->tuning.push_bytes;
+           && bytes >= c->tuning.push_bytes && hbm_reads_private(o->comm);
 }
 
 static inline int goes_in_turn(const hbm_operation *o, uint64_t bytes)

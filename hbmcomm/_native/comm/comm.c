@@ -3,9 +3,12 @@
    Ordering: peers see a control block only after Python's exchange of addresses, so this file needs
    none for it. The last reference is dropped with acquire and release: the thread that frees the
    state sees all that other threads did with it. */
+#define _GNU_SOURCE
 #include "comm/comm.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 
 #include "memory/fork.h"
 
@@ -33,7 +36,8 @@ static int is_sensible(const hbm_setup *setup)
 
 static void find_peers(hbm_comm *c, const hbm_setup *setup)
 {
-    c->reads_private = 1;
+    c->same_pids = 1;
+    c->reads_private = -1;
     for (int r = 0; r < c->size; r++) {
         const hbm_peer *from = &setup->peers[r];
         c->peers[r] = (peer){.control = (control *)(from->control + colour(r)),
@@ -44,10 +48,28 @@ static void find_peers(hbm_comm *c, const hbm_setup *setup)
                              .claim = from->claim,
                              .pid = from->pid,
                              .node = c->groups.nodes.of[r]};
-        c->reads_private &= from->pid > 0;
+        c->same_pids &= from->pid > 0;
         c->elsewhere += c->groups.nodes.of[r] != c->groups.nodes.of[c->rank];
     }
     c->own = c->peers[c->rank].control;
+}
+
+/* The kernel looks at the permission before the address, at which there is nothing. */
+static int may_reach(pid_t pid)
+{
+    char byte;
+    struct iovec to = {&byte, 1}, from = {NULL, 1};
+    return process_vm_readv(pid, &to, 1, &from, 1, 0) >= 0 || errno == EFAULT;
+}
+
+/* Tries whether the kernel lets this rank reach the others' memory, and shows them the result. It
+   refuses that to one of a child user namespace, and by default on some systems (Yama). */
+static void try_private(hbm_comm *c)
+{
+    int may = c->same_pids;
+    for (int r = 0; may && r < c->size; r++)
+        may = may_reach(c->peers[r].pid);
+    atomic_store_explicit(&c->own->is_refused, (uint32_t)!may, memory_order_relaxed);
 }
 
 hbm_comm *hbm_open(const hbm_setup *setup)
@@ -85,6 +107,7 @@ hbm_comm *hbm_open(const hbm_setup *setup)
     c->forks = hbm_forks();
     atomic_store_explicit(&c->references, 1, memory_order_relaxed);
     find_peers(c, setup);
+    try_private(c);
     return c;
 }
 

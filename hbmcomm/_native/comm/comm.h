@@ -98,7 +98,8 @@ struct hbm_comm {
         struct held *next;
         uint64_t id;
     } *held;
-    int reads_private;          /* ranks may read each other's private memory */
+    int same_pids;              /* PIDs of ranks mean the same to all of them */
+    int reads_private;          /* ranks may read each other's private memory; -1: not looked at */
     uint64_t link_bytes;        /* bytes of messages read from or written to other nodes; no control
                                    words */
     int elsewhere;              /* number of ranks on other nodes */

@@ -9,6 +9,9 @@
    written, or the other waits. `writing` is cleared with release after the last byte, and loaded with
    acquire.
 
+   All ranks store `is_refused` as they open the communicator (comm.c), and load it in a call; they
+   exchange messages between the two.
+
    Model: comm/private.pml */
 #define _GNU_SOURCE
 #include "comm/private.h"
@@ -27,6 +30,17 @@ int hbm_is_reachable(uintptr_t memory, uint64_t bytes)
     struct iovec to = {ends, 2};
     struct iovec from[] = {{(void *)memory, 1}, {(void *)(memory + bytes - 1), 1}};
     return process_vm_readv(getpid(), &to, 1, from, 2, 0) == 2;
+}
+
+int hbm_reads_private(hbm_comm *c)
+{
+    if (c->reads_private < 0) {
+        c->reads_private = c->same_pids;
+        for (int r = 0; r < c->size; r++)
+            c->reads_private &= !atomic_load_explicit(&c->peers[r].control->is_refused,
+                                                      memory_order_relaxed);
+    }
+    return c->reads_private;
 }
 
 /* A rank whose memory cannot be reached: whether it died, or left its call and unmapped its memory. */

@@ -8,6 +8,9 @@
    at the first byte and the last. */
 int hbm_is_reachable(uintptr_t memory, uint64_t bytes);
 
+/* Whether every rank may reach every other's; the same on all ranks, once all have tried. */
+int hbm_reads_private(hbm_comm *c);
+
 /* Copies from private memory of another rank. */
 int hbm_read_private(hbm_operation *o, int rank, uint64_t from, void *to, uint64_t bytes);
 

@@ -77,6 +77,13 @@ def test_without_the_variable_on_all_ranks_they_learn_of_it_and_auto_takes_mpi(
 
 
 @pytest.mark.ranks
+def test_ranks_of_which_one_may_not_read_the_others_private_memory_leave_it_alone(
+    apart: Apart,
+) -> None:
+    assert apart("reach", "unnamed").count("all came") == 2
+
+
+@pytest.mark.ranks
 def test_a_killed_rank_is_noticed_and_leaves_nothing(apart: Apart) -> None:
     seen = apart("die", "named", code=None, survivors=True)
     # Open MPI's TCP may see the end of rank 1 first, and ends rank 0 then.

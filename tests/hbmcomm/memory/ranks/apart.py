@@ -2,12 +2,16 @@
 
 Each rank has a /proc, PIDs and a /dev/shm of its own; FOLDER is mounted at PLACE-RANK. With MODE
 "named" HBMCOMM_SHM names that, with "one" on rank 0 only, with "unnamed" on none.
+
+With ACT "reach" they have all in common but for the user namespace of rank 1, a child of that of
+rank 0: rank 0 may read private memory of rank 1, which may not read that of rank 0.
 """
 
 import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 HIDE = 'mount --bind "$1" "$2" && mount -t tmpfs tmpfs /dev/shm && shift 2 && "$@"; exit $?'
 """Without exec: the first process of a PID namespace cannot send itself SIGKILL."""
@@ -23,7 +27,10 @@ def enter(folder: str, act: str, mode: str, place: str) -> None:
     if mode == "named" or (mode == "one" and rank == "0"):
         os.environ["HBMCOMM_SHM"] = str(here)
     again = [sys.executable, __file__, act, str(here)]
-    os.execvp("unshare", [*ALONE, "sh", "-c", HIDE, "sh", folder, str(here), *again])
+    words = [*ALONE, "sh", "-c", HIDE, "sh", folder, str(here)]
+    if act == "reach":
+        words = ["unshare", "--user", "--map-root-user"] if rank == "1" else ["env"]
+    os.execvp(words[0], [*words, *again])
 
 
 def main(act: str, here: str) -> None:
@@ -33,6 +40,9 @@ def main(act: str, here: str) -> None:
     from hbmcomm.memory.handshake import Handshake
 
     world, folder = MPI.COMM_WORLD, Path(here)
+    if act == "reach":
+        reach(hbmcomm.Communicator(world, transport="direct"))
+        return
     assert not list(Path("/dev/shm").glob("hbmcomm.*"))
     others = world.allgather(Path("/proc/self/ns/pid").stat().st_ino)
     assert len(set(others)) == world.size, "each rank has PIDs of its own"
@@ -61,6 +71,23 @@ def main(act: str, here: str) -> None:
     again.Free()
     comm.Free()
     print(f"rank {world.rank}: {comm.transport}, {hbmcomm.placement(x)}")
+
+
+def reach(comm: Any) -> None:
+    """Long messages in ordinary arrays."""
+    import numpy as np
+
+    ranks = np.repeat(np.arange(comm.size, dtype="u1"), BYTES)
+    for root in range(comm.size):
+        own, every = np.full(BYTES, comm.rank, "u1"), np.empty_like(ranks)
+        comm.Allgather(own, every)
+        assert (every == ranks).all()
+        comm.Gather(own, every, root)
+        comm.Alltoall(ranks, every)
+        assert (every == comm.rank).all()
+        comm.Bcast(every, root)
+        assert (every == root).all()
+    print(f"rank {comm.rank}: all came")
 
 
 def die(comm: object) -> None:
