@@ -267,7 +267,7 @@ class Rehearsal:
                     self._place.finalizes = not first.unfinished
                 _check(self._place, first, code, hint)
                 self._say_outlived(arm, first)
-            _metric(request.metric, _log(self._place, arm, FIRST), sys.maxsize)
+            _metric(request.metric, _log(self._place, arm, FIRST), sys.maxsize, -1.0 * cut_off)
             ranks, allows = len(first.gate.ranks), first.gate.facts
             if first.gate.is_repeated:
                 self._stages.say(f"{arm.name} runs several MPI programs, which are timed as one")
@@ -520,8 +520,12 @@ def _reason(place: Place, arm: ProgramArm, when: str, loss: RunLost) -> str:
     return f"{words[0]!r} {where}: {loss}; its log is {log}{output}"
 
 
-def _metric(pattern: str, log: Path, most: int) -> float | None:
+def _metric(pattern: str, log: Path, most: int, least: float = 0.0) -> float | None:
     """The last figure of the program's own, in so many bytes of its output.
+
+    Args:
+        least: the figure is above it: below 0 where no ratio is taken of it, as of a part of a
+            first run, which may not have got far.
 
     Raises:
         RunLost: there is none, or none of which a ratio can be taken.
@@ -538,6 +542,6 @@ def _metric(pattern: str, log: Path, most: int) -> float | None:
             figure = float(match[1])
     if figure is None:
         raise RunLost(f"printed no number in the first group of --metric {pattern!r}")
-    if not 0 < figure < math.inf:
+    if not least < figure < math.inf:
         raise RunLost(f"printed {figure:g} for --metric {pattern!r}, which must be above 0")
     return figure
