@@ -214,7 +214,7 @@ def asked(
         check_rank_counts((int(count),), cores)
     elif spread := [name for name in names if ProgramArm(name).place.on_hosts]:
         raise ExperimentsError(
-            f"{spread[0]} starts one rank after the other on its hosts in turn: say how many with "
+            f"{spread[0]} starts ranks on its hosts in turn: say how many with "
             "--ranks, and leave mpiexec out of --program"
         )
     try:
