@@ -1,6 +1,7 @@
 """Where a command reads and writes: the folder that a flag names, or the default."""
 
 import contextlib
+import os
 import tempfile
 import time
 from contextlib import AbstractContextManager
@@ -79,7 +80,7 @@ def writable_file(flag: str, path: Path) -> Path:
 
     The file replaces what is there: a link stays, and a device is refused.
     """
-    path = path.resolve() if path.is_symlink() else path
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path  # takes links in a circle
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "no ordinary file"
         raise ExperimentsError(f"{path} is {kind}; name a file with --{flag}")

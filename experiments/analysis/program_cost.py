@@ -336,7 +336,7 @@ def causes(here: Habitat, there: Habitat, ranks: int) -> list[Cause]:
                     part,
                 )
             )
-    ours = LAUNCHERS.keys() | ON_HOSTS.keys()
+    ours = {*LAUNCHERS, *(ON_HOSTS if here.hosts or there.hosts else ())}
     for name in sorted({*here.variables, *there.variables} - ours):
         one, other = (at.variables.get(name, "not set") for at in (here, there))
         if one != other:

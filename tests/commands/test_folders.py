@@ -37,3 +37,5 @@ def test_a_file_replaces_no_device_and_no_link(tmp_path: Path) -> None:
             writable_file("out", path)
     pipe.unlink()
     assert writable_file("out", link) == pipe
+    (tmp_path / "circle").symlink_to("circle")
+    assert writable_file("out", tmp_path / "circle") == tmp_path / "circle"

@@ -147,6 +147,11 @@ def test_another_number_of_threads_is_named() -> None:
     assert cause.text == "MALLOC_ARENA_MAX is not set, and in host 1"
     texts = [reason.text for reason in causes(here, habitat("host"), 2)]
     assert texts == ["OMP_NUM_THREADS is 2, and in host not set"]
+    hosts = habitat("hosts", variables={"I_MPI_FABRICS": "shm:ofi"}, hosts=2, rate="1gbit")
+    (cause,) = causes(hosts, habitat("host"), 2)
+    assert "passes links of 1gbit" in cause.text
+    (cause,) = causes(replace(hosts, hosts=0), habitat("host"), 2)
+    assert cause.text == "I_MPI_FABRICS is shm:ofi, and in host not set"
 
 
 def test_polls_are_no_progress_and_one_measure_serves_all_runs() -> None:
